@@ -1,5 +1,6 @@
-//! Addresses and the keys in them. A key names one life of one region of one rank; whoever uses a
-//! key of a region that is gone, of another rank or of another world finds that it fits nothing.
+//! Addresses in the memory of ranks, and the keys of regions in them. A key identifies one region
+//! of one rank from its creation to its end. A look-up refuses the key of a freed region, of
+//! another rank or of another world.
 
 use crate::fail;
 use crate::util::status::Result;
@@ -12,58 +13,60 @@ pub const RANKS: u32 = 1 << 24;
 const OWNER_SHIFT: u32 = 16;
 const GENERATION_SHIFT: u32 = 40;
 
-/// In a generation: the region's words are changed by adapters, see `engine::by_device`. It stands
-/// in the key, so that whoever has a key knows, and no look-up takes longer.
+/// The bit of a generation that says that adapters execute the atomics of the region, see
+/// `engine::by_device`. It is a part of the key, so that every rank that has the key knows, and
+/// look-ups need no further check.
 pub const DEVICE: u32 = 1 << 23;
 
-/// The name of one life of a region: index (16 bits), owner (24), generation (24, never 0, begun
-/// at a random number so that worlds do not share keys; its last bit is [`DEVICE`]). As a number,
-/// so that one comparison checks all three; 0 is no key.
+/// The key of a region, from the lowest bit on: index in the owner's directory (16 bits), owner
+/// (24), generation (24). A new region at an index gets the next generation; the first one is
+/// random, so that keys of different worlds differ. The generation is never 0; its highest bit is
+/// [`DEVICE`]. One comparison of the number checks all three fields; 0 is no key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key(pub u64);
 
 impl Key {
-    /// The key of the given life.
+    /// Puts a key together.
     pub fn new(index: usize, owner: u32, generation: u32) -> Key {
         debug_assert!(index < INDICES && owner < RANKS);
         let generation = u64::from(generation & 0xff_ffff).max(1);
         Key(index as u64 | u64::from(owner) << OWNER_SHIFT | generation << GENERATION_SHIFT)
     }
 
-    /// Where the region stands in its owner's directory.
+    /// The index of the region in its owner's directory.
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0 as usize & (INDICES - 1)
     }
 
-    /// Whether adapters change the region's words, and processors do not.
+    /// Whether adapters execute the atomics of the region.
     #[inline(always)]
     pub fn is_device(self) -> bool {
         (self.0 >> GENERATION_SHIFT) as u32 & DEVICE != 0 && self != ANY
     }
 
-    /// The rank whose memory it is.
+    /// The rank that owns the region.
     pub fn owner(self) -> u32 {
         (self.0 >> OWNER_SHIFT) as u32 & (RANKS - 1)
     }
 }
 
-/// The key of all memory of the process, for our own side of operations only: the offset is then
-/// the address. No region has it, because no rank has so high a number.
+/// The key of all memory of this process, for local buffers of operations only; the offset is the
+/// address. No region has this key: its owner would be rank 2^24 - 1.
 pub const ANY: Key = Key(u64::MAX);
 
-/// A place in a rank's memory, as it is sent around: offset first, so that the user can add to it.
+/// A place in a rank's memory, as `llcl.h` has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Address {
-    /// Bytes from the beginning of the region.
+    /// Offset in the region in bytes.
     pub offset: u64,
     /// The region's [`Key`].
     pub key: u64,
 }
 
 impl Address {
-    /// Whether `size` bytes from here stay within a region of `length` bytes.
+    /// ERR_RANGE unless `size` bytes from here lie within a region of `length` bytes.
     pub fn check(self, size: u64, length: u64) -> Result<()> {
         let offset = self.offset;
         if offset > length || size > length - offset {

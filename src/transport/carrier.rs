@@ -1,29 +1,31 @@
-//! What the message layer asks of whatever carries its messages to a peer.
+//! The contract between the message layer and the transports that carry its messages.
 //!
-//! A message goes into a slot of its [`Class`] in the receiver's memory, and only a sender that has
-//! a credit for it may send it. How credits are had is the carrier's:
+//! A message goes into a slot of its [`Class`] in the receiver's memory, and a sender needs a
+//! credit for the slot. Each carrier has its own way to obtain credits:
 //!
-//! - where the receiver's counters can be changed from here, a sender takes a ticket from them,
-//!   reads them where that fails, and writes the slot itself (`memory::slots`);
-//! - where they cannot, the receiver grants credits by messages, and its own end of the carrier
-//!   writes the slot when the frame has come (`wire::grants`).
+//! - In shared memory the sender takes a ticket by an atomic operation on the receiver's counters,
+//!   and writes the slot itself (`memory::slots`).
+//! - Over a wire the receiver grants credits by messages, and the receiver's endpoint writes the
+//!   slot when the frame has arrived (`wire::grants`).
 //!
-//! Calls are dispatched statically: a message on a node costs nothing for the existence of others.
+//! Calls are dispatched statically, so the second carrier adds no indirect call to messages on a
+//! node.
 
 use crate::transport::frame::{Class, Frame};
 use crate::transport::memory::message_sender::MessageSender;
 use crate::util::counters::Counters;
 
-/// What is known of one peer, whatever leads to it.
+/// The sending state towards one peer, over either carrier.
 pub type Peer = MessageSender<'static>;
 
-/// See the head of the file. Any thread may call it; no call waits for a peer, but for the slots
-/// that a peer has set aside for what it waits for ([`Class::Replies`], [`Class::Answers`]).
+/// See the head of the file. Any thread may call. No call waits for a peer, except that put() of a
+/// reply or an answer ([`Class::Replies`], [`Class::Answers`]) may wait until the receiver has
+/// given back the slot that it reserved.
 pub trait Carrier {
-    /// Whether there is a credit for a small message of a class, as far as a look tells.
+    /// Whether there is a credit for a small message of a class. A hint: put() may still fail.
     fn has_credit(&self, to: &Peer, class: Class) -> bool;
 
-    /// Takes a credit and sends a frame, which has been copied when this returns, and wakes the
-    /// receiver if it sleeps. False: there is no credit, and nothing has happened.
+    /// Takes a credit, copies and sends a frame, and wakes the receiver if it sleeps. False: there
+    /// is no credit, and nothing was sent.
     fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool;
 }

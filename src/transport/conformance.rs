@@ -1,6 +1,6 @@
-//! What every transport must do, checked over each in the same words: loopback with both ends in
-//! one rank, shared memory between two ranks of this process. A new transport joins by one more
-//! pair in [`over_all`].
+//! Tests of the contract that every transport keeps, run over each: loopback with both ends in one
+//! rank, and shared memory between two ranks of this process. To test a new transport, add a
+//! function that makes a pair of ends to [`over_all`].
 
 use crate::bootstrap::{Bootstrap, World};
 use crate::transport::address::{Address, Key};
@@ -19,14 +19,14 @@ use std::time::Duration;
 
 mod requests;
 
-/// One end: the port leads to the other. Fields in the order in which they have to go.
+/// One end; its port leads to the other. The fields are in the order in which they are dropped.
 struct End {
     port: Port,
     receiver: Box<dyn Receiver>,
     transport: Box<dyn Transport>,
 }
 
-/// Two ends; `there` owns the memory that `here` reaches.
+/// Two ends; `here` accesses the memory of `there`.
 struct Pair {
     name: &'static str,
     here: End,
@@ -41,9 +41,9 @@ struct Pair {
 struct Events {
     requests: Vec<Message>,
     replies: Vec<Reply>,
-    /// Ends of what was posted to a network.
+    /// Completions of operations that were posted to a network.
     ends: Vec<Reply>,
-    /// What each of them has brought.
+    /// The data of each request and reply.
     bytes: Vec<Vec<u8>>,
 }
 
@@ -127,20 +127,20 @@ impl Pair {
         self.here.transport.post(&self.here.port, &message(number), &[])
     }
 
-    /// Answers as the other rank; in a rank's talk with itself that is the same transport.
+    /// Sends an answer from the other rank to `here`; over loopback both are one transport.
     fn answer(&self, reply: Reply) {
         let end = if self.own { &self.here } else { &self.there };
         end.transport.reply(&end.port, reply, &[]);
     }
 
-    /// Everything that has come to both ends.
+    /// Polls both ends until nothing arrives.
     fn events(&mut self) -> Events {
         let mut events = Events::default();
         while self.there.receiver.poll(&mut events) + self.here.receiver.poll(&mut events) > 0 {}
         events
     }
 
-    /// A region of the other end, published and, in the owner's own port, known.
+    /// Makes and publishes a region of the other end; over loopback the port learns it, too.
     fn region(&self, index: usize, life: u32, size: usize) -> (Key, *mut u8, Kept) {
         let key = Key::new(index, 1, life);
         let (place, mapping) = self.memory.allocate(size, std::ptr::null_mut()).unwrap();
@@ -164,7 +164,7 @@ impl Pair {
     }
 }
 
-/// Keeps the owner's own mapping where no port does.
+/// The owner's mapping of a region, unless a port keeps it.
 type Kept = Option<crate::util::memory::Mapping>;
 
 #[test]
@@ -227,7 +227,7 @@ fn arming_is_refused_while_something_has_come() {
     });
 }
 
-/// Loopback rings nobody: a thread that posts to its own rank holds the role.
+/// Only for shared memory: a thread that posts over loopback holds the role, so it wakes no thread.
 #[test]
 fn one_message_rings_for_an_armed_receiver_of_another_rank() {
     let mut pair = shared();
@@ -317,7 +317,7 @@ fn what_a_living_peer_has_looked_up_is_not_used_again() {
     free(place, true);
     let (_, place, next, other) = make(3);
     assert_ne!(next, used, "rank 0 lives and may still store");
-    // SAFETY: the port has it mapped; the others are mappings of the owner.
+    // SAFETY: the port keeps `late` mapped; the others are mappings of the owner.
     unsafe {
         late.cast::<u64>().write_volatile(7);
         assert_eq!(mapping.base().cast::<u64>().read_volatile(), 7);
@@ -331,7 +331,7 @@ fn what_a_living_peer_has_looked_up_is_not_used_again() {
     pair.memory.reclaim(|_| false);
     let (key, place, again, fresh) = make(6);
     assert_eq!(again, used, "its user has let go of it");
-    // SAFETY: the port keeps the place mapped; the other is a mapping of the owner.
+    // SAFETY: the port keeps `late` mapped; the other is a mapping of the owner.
     unsafe {
         late.cast::<u64>().write_volatile(8);
         assert_eq!(fresh.base().cast::<u64>().read_volatile(), 0);
@@ -418,7 +418,7 @@ fn registered_memory_is_not_mapped_by_another_rank() {
     assert!(pair.find(key, 16, 8).is_none());
 }
 
-/// A rank does not outlive itself, so this is about others only.
+/// Only for shared memory: a rank does not survive its own death.
 #[test]
 fn nothing_of_a_dead_rank_is_located() {
     let pair = shared();

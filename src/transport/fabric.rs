@@ -1,17 +1,19 @@
-//! All transports of one rank, and which of them leads to which peer: oneself by [`Loopback`],
-//! ranks of the same node by [`Node`], others by a wire. Which it is follows from the cards
-//! ([`placement`]), and is decided once, when a peer is contacted. There is a wire where
-//! `LLCL_TRANSPORT` asks for one, and where the ranks run on several machines. Asked for, it leads
-//! to all peers; else, and where `LLCL_NODE_ID` says which ranks share a node, to those of other
-//! nodes.
+//! All transports of one rank, and the choice between them: [`Loopback`] leads to the rank itself,
+//! [`Node`] to ranks of the same node, a wire to all others. The fabric chooses once, when it
+//! connects to a peer, by the peer's card ([`placement`]).
 //!
-//! What lies above this folder knows this module and the contracts beside it, and no transport.
+//! The fabric opens a wire if `LLCL_TRANSPORT` names one, or if the ranks run on several machines.
+//! A wire that `LLCL_TRANSPORT` names leads to all peers, unless `LLCL_NODE_ID` says which ranks
+//! share a node; in all other cases the wire leads to the ranks of other nodes.
+//!
+//! The layers above use this module and the contracts beside it, and name no transport.
 //!
 //! # Messages
 //!
 //! Every rank has its message slots in its own memory (`memory::message_area`), separate ones for
-//! each [`Class`], and whatever carries messages puts them there. So there is one receiving side,
-//! whoever the senders are. What a carrier must do is [`Carrier`].
+//! each [`Class`]. Senders on the node, and the rank's endpoint for frames from a wire, write the
+//! slots. So the receiving side is one for all senders. [`Carrier`] is the contract of the sending
+//! sides.
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
@@ -41,13 +43,14 @@ pub mod placement;
 
 use placement::Placement;
 
-/// See the head of the file.
+/// The transports of one rank.
 pub struct Fabric {
     wire: Option<Endpoint>,
     far: far::FarPeers,
-    /// There is something for the holder of the lane's role: a death, or a question to be sent.
+    /// The holder of the lane's role must look: a peer has died, or a question to the owner of a
+    /// key is to be sent.
     pub news: AtomicBool,
-    /// Whether the calling thread runs a callback, perhaps as the holder of the lane's role.
+    /// Whether the calling thread runs a callback (it may hold the lane's role).
     in_callback: fn() -> bool,
     me: u32,
     placement: Placement,
@@ -57,7 +60,8 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// The transports of the rank whose memory is `own`, which peers can contact from now on.
+    /// Opens the transports of the rank whose memory is `own`, and publishes its card: from now on
+    /// peers can connect.
     pub fn join(
         own: Arc<Segment>,
         bootstrap: &Arc<Bootstrap>,
@@ -65,7 +69,7 @@ impl Fabric {
         in_callback: fn() -> bool,
     ) -> Result<Fabric> {
         if kernel_copies {
-            // Before peers hear of this process, which try at once.
+            // Before the card is published, since peers try kernel copies when they connect.
             node::permit_kernel_copies();
         }
         let (me, size) = (bootstrap.rank(), bootstrap.size());
@@ -75,7 +79,8 @@ impl Fabric {
         let card = [&far::numbers(&own.control().message_sizes())[..], &card].concat();
         let card = [&placement.encode()[..], &card].concat();
         bootstrap.publish(&card, own.descriptor().as_fd())?;
-        // SAFETY: the segment is kept below, longer than the transport; ports go before both.
+        // SAFETY: the fabric keeps the segment longer than the transport; ports are dropped before
+        // the fabric.
         let loopback = unsafe { Loopback::new(own.control().waiters()) };
         let node = Node::new(own.clone(), bootstrap.clone(), kernel_copies);
         let fabric = Fabric {
@@ -93,17 +98,18 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// Whether a wire leads anywhere.
+    /// Whether there is a wire.
     pub fn is_networked(&self) -> bool {
         self.wire.is_some()
     }
 
-    /// A number that those ranks have in common that share memory. None: all ranks do.
+    /// The identity of this rank's node: ranks with equal numbers share memory. None: all ranks
+    /// share memory.
     pub fn node(&self) -> Option<u64> {
         self.wire.as_ref().map(|_| self.placement.identity())
     }
 
-    /// The receiving ends of all transports; to be taken once.
+    /// The receiving sides of all transports. Called once.
     pub fn receivers(&self, counts: Arc<Counters>) -> Vec<Box<dyn Receiver>> {
         let mut all: Vec<Box<dyn Receiver>> =
             vec![Box::new(self.node.receiver(counts)), Box::new(self.loopback.receiver())];
@@ -113,13 +119,13 @@ impl Fabric {
         all
     }
 
-    /// The path to oneself.
+    /// Makes the port to this rank itself.
     pub fn own_port(&self) -> Result<Port> {
         let port = self.loopback.connect(self.me)?;
         Ok(port.by(Reach::Own, self.placement.number))
     }
 
-    /// The path to a peer that has shown its card. Called once at a time.
+    /// Makes the port to the peer that has this card. One thread at a time calls it.
     pub fn connect(&self, peer: u32, mut card: Card) -> Result<Port> {
         let placement = Placement::take(&mut card.blob, peer)?;
         let near = card.fd.is_some() && placement.shares_memory_with(self.placement);
@@ -129,7 +135,7 @@ impl Fabric {
         let port = match reach {
             Reach::Wire => {
                 let process = Fabric::process_of(&card);
-                // First: nothing takes the peer for a neighbour.
+                // Before anything else knows the peer, so that no thread looks for it on the node.
                 self.node.set_far(peer);
                 self.far.connect(self.me, peer, process, sizes)?
             }
@@ -138,7 +144,7 @@ impl Fabric {
         Ok(port.by(reach, placement.number))
     }
 
-    /// What leads to a peer at this place.
+    /// Chooses the transport to a peer. `near`: the peer shares memory with this rank.
     fn reach(&self, peer: u32, placement: Placement, near: bool) -> Result<Reach> {
         if near {
             return Ok(Reach::Node);
@@ -149,8 +155,8 @@ impl Fabric {
         let (there, here) = (placement.number, self.placement.number);
         fail!(
             ERR_UNSUPPORTED,
-            "rank {peer} runs on another node (number {there}, this rank's is {here}), and no wire \
-             leads there"
+            "rank {peer} runs on another node (number {there}, this rank's is {here}), and this \
+             rank has no wire"
         );
     }
 
@@ -162,8 +168,8 @@ impl Fabric {
         self.shared(port)
     }
 
-    /// Maps a peer's memory, for callers that touch it themselves or not at all: collectives.
-    /// ERR_UNSUPPORTED where a wire leads to the peer.
+    /// Maps a peer's memory for collectives, which access it by loads and stores only.
+    /// ERR_UNSUPPORTED if a wire leads to the peer.
     pub fn map(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         if port.reach == Reach::Wire {
             fail!(
@@ -175,7 +181,7 @@ impl Fabric {
         self.shared(port).locate(port, address, size)
     }
 
-    /// The transport by which the memory of a neighbour is reached, or one's own.
+    /// The transport to a rank of this node, or to this rank.
     fn shared(&self, port: &Port) -> &dyn Transport {
         if port.peer == self.me { &self.loopback } else { &self.node }
     }
@@ -186,16 +192,16 @@ impl Fabric {
         self.node.is_dead(peer)
     }
 
-    /// The peer is dead: what it has half sent may be passed over. True the first time.
+    /// Marks a peer as dead, see [`Transport::mark_dead`]. True the first time.
     pub fn mark_dead(&self, peer: u32) -> bool {
         if let Some(wire) = &self.wire {
-            // Frames of a peer come whether or not it was contacted.
+            // Even if this rank has not connected to the peer: the peer may have sent frames.
             wire.mark_dead(peer);
         }
         self.node.mark_dead(peer)
     }
 
-    /// Wakes a peer's progress thread; nothing where the peer has not been talked to.
+    /// Wakes the progress thread of this rank, or of a connected peer of this node.
     pub fn ring(&self, peer: u32) {
         match peer == self.me {
             true => self.own.control().bell().ring(),
@@ -203,17 +209,17 @@ impl Fabric {
         }
     }
 
-    /// Lets peers find a place in this rank's memory by a name; see Names.
+    /// Publishes a place in this rank's memory under a name; see `memory::names`.
     pub fn announce(&self, name: u64, place: Address) -> bool {
         self.own.control().names().announce(name, place)
     }
 
-    /// Tells peers that a name will have no place; see Names.
+    /// Publishes that this rank will have no place for a name; see `memory::names`.
     pub fn refuse(&self, name: u64) -> bool {
         self.own.control().names().refuse(name)
     }
 
-    /// How many peers have heard that.
+    /// Number of peers that have seen the refusal.
     pub fn heard(&self, name: u64) -> u64 {
         self.own.control().names().heard(name)
     }
@@ -223,12 +229,13 @@ impl Fabric {
         self.own.control().names().withdraw(name);
     }
 
-    /// Whether a peer that was connected to refuses a name. Asked until it does, once.
+    /// Whether a connected peer of this node refuses a name. A true answer counts as seen, so a
+    /// caller does not ask again after it.
     pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
         self.node.hear_refusal(peer, name)
     }
 
-    /// The place of this name at a peer that was connected to.
+    /// The place that a connected peer of this node has published under a name.
     pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
         self.node.announced(peer, name)
     }
@@ -236,24 +243,24 @@ impl Fabric {
 
 /// Messages.
 impl Fabric {
-    /// The receiver of messages of one class; each to be made once.
+    /// The receiver of messages of one class. Called once for each class.
     pub fn message_receiver(&self, counts: Arc<Counters>, class: Class) -> MessageReceiver {
         self.node.message_receiver(counts, class)
     }
 
-    /// What is known of a peer that was sent to before.
+    /// The sending state towards a peer, if message_sender() has made it.
     #[inline(always)]
     pub fn known_sender(&self, peer: u32) -> Option<&Peer> {
         self.node.known_sender(peer).or_else(|| self.far.sender(peer))
     }
 
-    /// By which senders short messages go, by rank: null where they take the long way. They stay as
-    /// long as this, and whoever sends by them asks nothing else of the peer.
+    /// The senders for short messages, by rank; null: short messages to this rank use put(). The
+    /// senders live as long as the fabric, and need no look-up and no check of the peer.
     pub fn short_ways(&self) -> &[AtomicPtr<Peer>] {
         self.node.short_ways()
     }
 
-    /// The way of messages to oneself or to a peer that was contacted, made at first use.
+    /// The sending state towards this rank itself or a connected peer; made at the first use.
     pub fn message_sender(&self, peer: u32) -> Result<&Peer> {
         if let Some(far) = self.far.sender(peer) {
             return Ok(far);
@@ -261,8 +268,8 @@ impl Fabric {
         self.node.message_sender(peer)
     }
 
-    /// Which rank is to be contacted as well before one sends to a peer: it keeps a counter of the
-    /// peer's. None: no other, or the peer was not contacted.
+    /// A second rank to which this rank must connect before it sends to a peer, since a counter of
+    /// the peer's credits lies in its memory. None: there is none, or the peer is not connected.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
         if self.wire_to(peer).is_some() {
             return None;
@@ -287,38 +294,40 @@ impl Fabric {
         Carrier::has_credit(&self.node, to, class)
     }
 
-    /// Whether a peer that frees a slot wakes the senders that sleep for it.
+    /// Whether senders that sleep for a credit of this peer are woken when a slot gets free. Over a
+    /// wire they are not.
     pub fn frees_wake(&self, peer: u32) -> bool {
         self.wire_to(peer).is_none()
     }
 
-    /// Whether all that this rank has sent lies in slots of its receivers.
+    /// Whether all messages of this rank lie in slots of their receivers; see
+    /// [`Endpoint::has_delivered_all`]. On a node a message lies there when put() returns.
     pub fn has_delivered_all(&self) -> bool {
         self.wire.as_ref().is_none_or(Endpoint::has_delivered_all)
     }
 
-    /// This rank's own words of messages.
+    /// The head of this rank's message area.
     #[inline(always)]
     pub fn own_words(&self) -> &MessageHead {
         self.own.control().message_head()
     }
 
-    /// Most bytes of a reply that this rank takes.
+    /// Most bytes of payload of a reply to this rank.
     pub fn own_medium(&self) -> usize {
         self.own.control().message_sizes().medium
     }
 
-    /// The next ticket for a reply to this rank.
+    /// The ticket that the next reply to this rank gets.
     pub fn replies_sent(&self) -> u64 {
         self.own.control().replies_sent()
     }
 
-    /// Bytes that the slots of active messages take at most.
+    /// Most bytes of memory of the slots of active messages.
     pub fn message_bytes(&self) -> u64 {
         self.own.control().message_bytes()
     }
 
-    /// Into how many shares this rank's slots are split.
+    /// Number of shares into which this rank's slots are split.
     pub fn message_shares(&self) -> u32 {
         self.own.control().message_sizes().shares as u32
     }

@@ -1,58 +1,58 @@
-//! Active messages as the upper layers give them to the transport that carries them, and as it
-//! hands them over. How they travel is the transport's.
+//! Active messages at the border between the message layer and the transports: [`Frame`] is a
+//! message to send, [`Arrived`] a received one.
 
-/// Numbers below this one name handlers.
+/// Numbers of handlers are smaller.
 pub const IDS: usize = 256;
 /// Most bytes of a header.
 pub const HEADER: usize = 64;
 /// Most bytes of a payload.
 pub const LARGEST: usize = 1 << 16;
-/// Kind of a frame whose payload travels with it.
+/// The kind of a frame that contains its payload.
 pub const ALONG: u8 = 0;
-/// Kind of a frame that is a reply.
+/// The kind of a frame that is a reply.
 pub const REPLY: u8 = 255;
 
-/// An active message, as it is to be sent.
+/// An active message to send.
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {
-    /// The handler's number; of a reply its status.
+    /// The handler's number; for a reply its status.
     pub id: u16,
-    /// What the payload is, or that this is a reply.
+    /// How the payload travels, such as [`ALONG`]; or [`REPLY`].
     pub kind: u8,
-    /// Names the request; 0: nobody waits for its end.
+    /// Identifies the request; 0: its sender does not wait for its end.
     pub tag: u64,
     /// At most HEADER bytes.
     pub header: &'a [u8],
-    /// At most LARGEST bytes; of a reply at most the receiver's `medium`.
+    /// At most LARGEST bytes; for a reply at most the receiver's `medium`.
     pub payload: &'a [u8],
-    /// The user's own number.
+    /// A number of the user.
     pub label: u16,
-    /// There is no payload, not even an empty one.
+    /// The user gave no payload (NULL); the handler gets NULL, not an empty payload.
     pub absent: bool,
 }
 
-/// What a slot says of its message, as it lies there: the header's size (8 bits), the handler's
-/// number, or the status of a reply (16), the kind (8) and the sender (32); the payload's size
-/// (32), whether there is a payload (1), unused bits (15), and the user's number (16); the tag.
+/// The first three words of a slot, from the lowest bit on. Word 0: size of the header (8 bits),
+/// handler's number or status of a reply (16), kind (8), sender (32). Word 1: size of the payload
+/// (32), whether there is a payload (1), unused (15), user's number (16). Word 2: the tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope(pub [u64; 3]);
 
-/// In the first word of an envelope, above the size of the header.
+/// Shifts of fields in word 0.
 const ID: u32 = 8;
 const KIND: u32 = 24;
 const SOURCE: u32 = 32;
-/// In the second one, above the size of the payload.
+/// Shifts of fields in word 1.
 const PRESENT: u32 = 32;
 const LABEL: u32 = 48;
 
-/// So one comparison tells both a kind and whether there can be a handler, see is_short().
+/// is_short() checks kind and number by one comparison, which needs this value.
 const _: () = assert!(ALONG == 0);
 
 impl Envelope {
-    /// Before the first one.
+    /// An empty envelope.
     pub const NONE: Envelope = Envelope([0; 3]);
 
-    /// Of a frame that `source` sends.
+    /// The envelope of a frame that `source` sends.
     #[inline(always)]
     pub fn of(frame: &Frame, source: u32) -> Envelope {
         let first = frame.header.len() as u64
@@ -65,19 +65,19 @@ impl Envelope {
         Envelope([first, about, frame.tag])
     }
 
-    /// What short messages of `source` have in common: of the kind ALONG, with a header of `header`
-    /// bytes, without a payload, and with no end that their sender waits for.
+    /// Word 0 of all short messages of `source`, without the handler's number. A short message has
+    /// the kind ALONG, a header of `header` bytes, no payload, and the tag 0.
     pub fn of_short(source: u32, header: usize) -> u64 {
         header as u64 | u64::from(source) << SOURCE
     }
 
-    /// Of one of them, for the handler `id`.
+    /// The envelope of a short message; `of_short` is the result of of_short().
     #[inline(always)]
     pub fn short(of_short: u64, id: u32, label: u16) -> Envelope {
         Envelope([of_short | u64::from(id) << ID, u64::from(label) << LABEL, 0])
     }
 
-    /// Whether it is one of a short message, with sizes and a number that can be.
+    /// Whether this is a valid envelope of a short message: another process may have written it.
     #[inline(always)]
     pub fn is_short(&self) -> bool {
         let [first, about, tag] = self.0;
@@ -86,13 +86,13 @@ impl Envelope {
             && about << (u64::BITS - LABEL) | tag == 0
     }
 
-    /// Bytes of the header.
+    /// Size of the header in bytes.
     #[inline(always)]
     pub fn header_size(&self) -> usize {
         self.0[0] as usize & 255
     }
 
-    /// Bytes of the payload.
+    /// Size of the payload in bytes.
     #[inline(always)]
     pub fn payload_size(&self) -> usize {
         self.0[1] as u32 as usize
@@ -104,8 +104,8 @@ impl Envelope {
         self.0[1] >> PRESENT & 1 == 0
     }
 
-    /// What another process may have written, with sizes that can be: at most 64 bytes of header
-    /// and `most` of payload, and none of what is absent.
+    /// The envelope with valid sizes, since another process may have written it: at most HEADER
+    /// bytes of header and `most` of payload, and no payload if it is absent.
     #[cold]
     #[inline(never)]
     pub fn bounded(self, most: usize) -> Envelope {
@@ -116,22 +116,22 @@ impl Envelope {
     }
 }
 
-/// A message that has come. Its bytes lie in its slot and are valid until it is done with. What
-/// its sender says of it is taken apart when somebody asks: few handlers ask for all.
+/// A received message. Its bytes lie in its slot, and are valid until the receiver gives the slot
+/// back. The accessors decode one field each, since few handlers need all.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrived {
-    /// Read once, with sizes that can be.
+    /// A copy of the slot's envelope with valid sizes.
     pub envelope: Envelope,
-    /// Where the header lies.
+    /// The address of the header.
     pub header: *const u8,
-    /// Where the payload lies; null: there is none, not even an empty one.
+    /// The address of the payload; null: the sender gave none.
     pub payload: *const u8,
-    /// It is a response; the tag is that of the request, where somebody waits for its end.
+    /// The message is a response; its tag is that of the request, or 0.
     pub response: bool,
 }
 
 impl Arrived {
-    /// A short message, whose header lies there.
+    /// A short message with its header at `header`.
     #[inline(always)]
     pub fn of_short(envelope: Envelope, header: *const u8) -> Arrived {
         Arrived { envelope, header, payload: std::ptr::null(), response: false }
@@ -155,43 +155,44 @@ impl Arrived {
         (self.envelope.0[0] >> SOURCE) as u32
     }
 
-    /// What its sender calls it; 0: it does not wait for its end.
+    /// The sender's tag; 0: the sender does not wait for the end of the message.
     #[inline(always)]
     pub fn tag(&self) -> u64 {
         self.envelope.0[2]
     }
 
-    /// What the user of its sender calls it.
+    /// The number that the sender's user has given it.
     #[inline(always)]
     pub fn label(&self) -> u16 {
         (self.envelope.0[1] >> LABEL) as u16
     }
 
-    /// The header.
+    /// Address and size of the header.
     #[inline(always)]
     pub fn header(&self) -> (*const u8, usize) {
         (self.header, self.envelope.header_size())
     }
 
-    /// The payload.
+    /// Address and size of the payload.
     #[inline(always)]
     pub fn payload(&self) -> (*const u8, usize) {
         (self.payload, self.envelope.payload_size())
     }
 }
 
-/// Kinds of messages, each with slots of its own, since a queue stops at what nobody takes.
+/// Classes of messages. Each has slots of its own, so that a message that the receiver cannot
+/// handle yet delays no message of another class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// Messages.
+    /// Active messages (`llcl_am_*`) that are no responses.
     Requests,
-    /// What ends messages whose end is waited for.
+    /// The library's notice that a message was handled, for a sender that waits for it.
     Replies,
-    /// Messages that answer messages.
+    /// Active messages that a handler sends in response to a message.
     Responses,
-    /// Requests to this rank's agent.
+    /// Requests to the receiver's agent.
     Lib,
-    /// What other ranks' agents have answered.
+    /// Answers of agents to such requests.
     Answers,
 }
 

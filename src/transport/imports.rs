@@ -1,5 +1,5 @@
-//! The table of a peer's regions as this process knows them, and the look-up that every access
-//! begins with.
+//! The table of a peer's regions that this process has mapped, and the look-up with which every
+//! access begins.
 
 use crate::fail;
 use crate::transport::address::{ANY, Address, INDICES, Key};
@@ -12,30 +12,31 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 #[derive(Default)]
 #[repr(C, align(64))]
 struct Entry {
-    /// The life that the rest describes; while there is none, a number that is no key of this index
-    /// (0, and 1 for index 0), so that one comparison is enough to refuse the key 0, too.
+    /// The region's key. An empty entry has a number that is no key of this index (0; for index 0
+    /// it is 1), so that one comparison also refuses the key 0.
     key: AtomicU64,
-    /// Where the region is mapped here.
+    /// The address at which the region is mapped here.
     base: AtomicPtr<u8>,
-    /// How many aligned words there are; 0 where the region itself is not aligned, or adapters
-    /// change its words.
+    /// Number of aligned words; 0 if the region's begin is not aligned, or if adapters execute its
+    /// atomics.
     words: AtomicU64,
-    /// The owner's own word for this region: holds the same key for as long as the region lives.
+    /// A word in the owner's directory that holds the key as long as the region lives.
     live: AtomicPtr<AtomicU64>,
-    /// Its length in bytes.
+    /// The region's length in bytes.
     length: AtomicU64,
 }
 
-/// Bytes of a word.
+/// Size of a word in bytes.
 const WORD: u64 = 8;
-/// Bytes of an address space, and more.
+/// Larger than an address space.
 const EVERYTHING: u64 = 1 << 63;
 
-/// The life of [`ANY`] in the eyes of all look-ups but those for the near side: there is none.
+/// The `live` word of [`ANY`]: look-ups that check it find that the region does not live, so only
+/// find_near(), which does not check, accepts this key.
 static NO_LIFE: AtomicU64 = AtomicU64::new(0);
 
 impl Entry {
-    /// Takes over what another entry says; nobody else sees this one.
+    /// Copies another entry. No other thread uses this one yet.
     fn assign(&mut self, other: &Entry) {
         self.key = other.key.load(Ordering::Relaxed).into();
         self.base = other.base.load(Ordering::Relaxed).into();
@@ -46,22 +47,22 @@ impl Entry {
 
     #[inline(always)]
     fn place_of_word(&self, offset: u64) -> Option<*mut u8> {
-        // An offset that is not aligned becomes a number larger than any count: one comparison
-        // checks both.
+        // The rotation turns an offset that is not aligned into a number larger than any count, so
+        // one comparison checks alignment and bound.
         if offset.rotate_right(WORD.trailing_zeros()) >= self.words.load(Ordering::Relaxed) {
             return None;
         }
         Some(self.base.load(Ordering::Relaxed).wrapping_add(offset as usize))
     }
 
-    /// Whether the region lives in its owner's eyes.
+    /// Whether the region lives: its owner has not freed it.
     #[inline(always)]
     fn lives(&self, key: u64) -> bool {
-        // SAFETY: a key of this index was stored after `live`, which points into a mapping that is
-        // kept as long as this table.
+        // SAFETY: learn() stored `live` before the key that the caller has found. It points into a
+        // mapping that is kept as long as this table.
         let live = unsafe { &*self.live.load(Ordering::Relaxed) };
-        // Relaxed: the owner may end the region's life at any later moment anyway; its memory
-        // stays mapped here while the caller is pinned.
+        // Relaxed: the owner may free the region right after any load. The memory stays mapped here
+        // while the caller is pinned.
         live.load(Ordering::Relaxed) == key
     }
 
@@ -75,46 +76,47 @@ impl Entry {
     }
 }
 
-/// The table of one's own regions, by its address alone: a look-up in it follows one pointer less,
-/// and its entries end with the region, so nobody else need be asked whether it lives.
+/// The table of this rank's own regions. A look-up here is shorter than in an ImportTable: the
+/// table does not move, so there is no pointer to load; and freeing a region empties its entry, so
+/// there is no `live` word to check.
 #[derive(Clone, Copy)]
 pub struct OwnTable(*const Entry);
 
 impl OwnTable {
     #[inline(always)]
     fn known(&self, key: u64) -> Option<&Entry> {
-        // SAFETY: as in ImportTable::entry(); the caller of own() vouches for the table.
+        // SAFETY: the table has an entry for every index; the caller of own() keeps the table.
         let entry = unsafe { &*self.0.add(Key(key).index()) };
         // Acquire: as in ImportTable::known().
         (entry.key.load(Ordering::Acquire) == key).then_some(entry)
     }
 
-    /// As ImportTable::find().
+    /// The address of `size` bytes at `address`, if a region holds them.
     #[inline(always)]
     pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
         self.known(address.key)?.place(address, size)
     }
 
-    /// Like `find`, for an aligned word of 8 bytes.
+    /// The address of an aligned word of 8 bytes, if a region holds it.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         self.known(address.key)?.place_of_word(address.offset)
     }
 }
 
-/// A peer's regions by index. It has as many entries as the largest index that was learned needs;
-/// an index beyond leads to some other entry, whose key differs. So a look-up needs no bound and no
-/// second level.
+/// A peer's regions by index. The table has as many entries as the largest known index needs. A
+/// larger index is taken modulo this number and leads to an entry with another key, so a look-up
+/// needs neither a check of the bound nor a second level.
 pub struct ImportTable {
-    /// One less than the number of entries, a power of two, times the size of an entry: picks the
-    /// place of an entry out of a key. Never larger than what `entries` has room for.
+    /// The number of entries is a power of two; the mask is one less, times the size of an entry.
+    /// It turns a key into the offset of its entry. Never larger than `entries` allows.
     mask: AtomicUsize,
     entries: AtomicPtr<Entry>,
-    /// Where the entries of one's own regions are, which never move.
+    /// The memory of a table made by whole(), which never moves.
     whole: Option<Mapping>,
 }
 
-/// Entries of a new table: few, since most peers are used for few regions. At least two: see
+/// Entries of a new table: few, since a rank uses few regions of most peers. At least two: see
 /// forget().
 const ENTRIES: usize = 4;
 
@@ -132,14 +134,14 @@ fn empty(entries: usize) -> Result<Box<[Entry]>> {
 }
 
 impl ImportTable {
-    /// A table that knows nothing.
+    /// An empty table, which grows.
     pub fn new() -> Result<ImportTable> {
         let entries = Box::into_raw(empty(ENTRIES)?).cast();
         Ok(ImportTable::with(entries, ENTRIES, None))
     }
 
-    /// A table with room for every index that there can be, which stays where it is. It takes
-    /// address space for all, and memory for those in use.
+    /// An empty table with room for every possible index, which never moves. It takes address space
+    /// for all entries, but memory only for the pages in use.
     pub fn whole() -> Result<ImportTable> {
         let room = Mapping::anonymous(INDICES * size_of::<Entry>())?;
         Ok(ImportTable::with(room.base().cast(), INDICES, Some(room)))
@@ -152,25 +154,25 @@ impl ImportTable {
         table
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     fn count(&self) -> usize {
         self.mask.load(Ordering::Relaxed) / size_of::<Entry>() + 1
     }
 
-    /// The entry at which a key stands if it is known.
+    /// The entry that holds a key, if the table knows the key.
     #[inline(always)]
     fn entry(&self, key: u64) -> &Entry {
-        // Acquire, twice: a thread that sees a mask sees the entries for which it was made, or
-        // more; one that sees entries sees what was put there. Both pair with grow().
+        // Both Acquire loads pair with grow(). First: a thread that sees a new mask also sees the
+        // new entries, or later ones. Second: a thread that sees new entries sees their contents.
         let mask = self.mask.load(Ordering::Acquire);
         let entries = self.entries.load(Ordering::Acquire);
         let offset = (key as usize).wrapping_mul(size_of::<Entry>()) & mask;
-        // SAFETY: the mask leads to one of the entries, which the caller's pin keeps; zero bytes
-        // are a valid entry.
+        // SAFETY: the mask never exceeds the entries; the caller's pin keeps them allocated; zero
+        // bytes are a valid entry.
         unsafe { &*entries.byte_add(offset) }
     }
 
-    /// Makes room for an index. Callers exclude one another, and are not pinned.
+    /// Makes room for an index. The callers hold a lock and are not pinned.
     pub fn grow(&self, index: usize) -> Result<()> {
         let count = self.count();
         if index < count {
@@ -181,101 +183,104 @@ impl ImportTable {
         for at in 0..count {
             larger[at].assign(self.entry(at as u64));
         }
-        // Release: a thread that sees the new place sees what stands there; pairs with entry(),
-        // where the mask comes first.
+        // Release, here and below: pairs with entry(). The mask is stored last and loaded first, so
+        // no thread combines the new mask with the old entries.
         let old = self.entries.swap(Box::into_raw(larger).cast(), Ordering::AcqRel);
         self.mask.store(mask, Ordering::Release);
         quiesce();
-        // SAFETY: made by empty() with so many entries, and no pinned thread has found it
-        // since.
+        // SAFETY: empty() made it with `count` entries; after quiesce() no pinned thread uses it.
         drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(old, count)) });
         Ok(())
     }
 
-    /// The entry of a region, if it is known. Its owner may have ended its life.
+    /// The entry of a region, if the table knows it. Its owner may have freed it.
     #[inline(always)]
     fn known(&self, key: u64) -> Option<&Entry> {
         let entry = self.entry(key);
-        // Acquire: pairs with the Release in learn(); the entry's other words belong to the key.
+        // Acquire: pairs with the Release in learn(): the entry's other words belong to this key.
         (entry.key.load(Ordering::Acquire) == key).then_some(entry)
     }
 
-    /// Where `size` bytes at `address` are mapped here, if the region is known, lives and holds
-    /// them. The caller is pinned, or is the one thread that forgets entries.
+    /// The local address of `size` bytes at `address`, if the table knows the region, the region
+    /// lives and holds the bytes. The caller is pinned, or holds the lock under which entries are
+    /// removed.
     #[inline(always)]
     pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
         let entry = self.known(address.key)?;
         if entry.lives(address.key) { entry.place(address, size) } else { None }
     }
 
-    /// Like `find`, for an aligned word of 8 bytes.
+    /// The local address of an aligned word of 8 bytes, as find() gives it.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         let entry = self.known(address.key)?;
         if entry.lives(address.key) { entry.place_of_word(address.offset) } else { None }
     }
 
-    /// The table of one's own regions, made by whole().
+    /// This table as the table of own regions. It was made by whole().
     ///
     /// # Safety
-    /// The table is used no longer than it is there.
+    /// The ImportTable is not dropped while the result is in use.
     pub unsafe fn own(&self) -> OwnTable {
         debug_assert!(self.whole.is_some());
         OwnTable(self.entries.load(Ordering::Relaxed))
     }
 
-    /// Lets look-ups for the near side find all memory of this process by the key [`ANY`]. All
-    /// others see that it does not live: what a peer asks for, and what is sent to oneself as to a
-    /// peer, must lie in a region.
+    /// Lets find_near() find all memory of this process by the key [`ANY`]. Other look-ups refuse
+    /// this key: memory that a peer requests, or that this rank accesses as its own peer, must lie
+    /// in a region.
     pub fn know_own_memory(&self) {
         self.learn(ANY, std::ptr::null_mut(), EVERYTHING, (&raw const NO_LIFE).cast_mut());
     }
 
-    /// As find(), in the table of one's own regions and for the near side of an operation.
+    /// The address of an operation's local buffer: in an own region, or anywhere by the key
+    /// [`ANY`].
     pub fn find_near(&self, address: Address, size: u64) -> Option<*mut u8> {
-        // SAFETY: used no longer than `self`.
+        // SAFETY: the result is used in this expression only.
         unsafe { self.own() }.find(address, size)
     }
 
-    /// The length of the region, if it is known and lives.
+    /// The length of a region in bytes, if it is known and lives.
     pub fn length(&self, key: Key) -> Option<u64> {
         self.find(Address { offset: 0, key: key.0 }, 0)?;
         Some(self.entry(key.0).length.load(Ordering::Relaxed))
     }
 
-    /// Whether `key` is what the table has at its index.
+    /// Whether the table knows a key, even if its region was freed.
     pub fn knows(&self, key: Key) -> bool {
         key.0 != 0 && self.entry(key.0).key.load(Ordering::Acquire) == key.0
     }
 
-    /// Whether the entry at `index`, for which there is room, describes a life that its owner has
-    /// ended.
+    /// Whether the entry at `index` describes a region that its owner has freed. The table has room
+    /// for the index.
     pub fn has_ended(&self, index: usize) -> bool {
         let entry = self.entry(index as u64);
         let key = entry.key.load(Ordering::Acquire);
-        // What forget() leaves at an index is no key of that index.
+        // An empty entry holds 0, or a key of another index.
         key != 0 && Key(key).index() == index && !entry.lives(key)
     }
 
-    /// Fills an entry that is empty, and for which there is room. Callers exclude one another;
-    /// `live` outlives the table.
+    /// Fills an empty entry, for which there is room. The callers hold a lock; `live` outlives the
+    /// table.
     pub fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {
         let entry = self.entry(key.0);
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
-        // Who finds a word changes it as a processor does.
+        // find_word() must not find words of a device region: its callers would change them by
+        // processor atomics.
         let has_words = (base as u64).is_multiple_of(WORD) && !key.is_device();
         let words = if has_words { length / WORD } else { 0 };
         entry.words.store(words, Ordering::Relaxed);
         entry.live.store(live, Ordering::Relaxed);
-        // Release: pairs with the Acquire in find().
+        // Release: publishes the words above; pairs with the Acquire in known().
         entry.key.store(key.0, Ordering::Release);
     }
 
-    /// Empties the entry at `index`, for which there is room. What it led to may be unmapped after
-    /// `quiesce`. The entry of index 0 gets a key of index 1, which nobody looks up there.
+    /// Empties the entry at `index`, for which there is room. After quiesce() the caller may unmap
+    /// the region. The entry of index 0 gets 1, a key of index 1: a look-up of this key goes to
+    /// entry 1.
     pub fn forget(&self, index: usize) {
-        // Relaxed: quiesce() orders it before the unmapping.
+        // Relaxed: quiesce() orders the store before the unmapping.
         self.entry(index as u64).key.store((index == 0).into(), Ordering::Relaxed);
     }
 }
@@ -284,8 +289,7 @@ impl Drop for ImportTable {
     fn drop(&mut self) {
         if self.whole.is_none() {
             let entries = std::ptr::slice_from_raw_parts_mut(*self.entries.get_mut(), self.count());
-            // SAFETY: made by empty() with so many entries; the owner drops the table and uses it
-            // no more.
+            // SAFETY: empty() made it with `count()` entries, and nobody uses a dropped table.
             drop(unsafe { Box::from_raw(entries) });
         }
     }

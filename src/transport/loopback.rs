@@ -1,9 +1,9 @@
-//! The transport to oneself, and the shortest example of what a transport is.
+//! The transport from a rank to itself, and the shortest example of a transport.
 //!
-//! A rank's own memory is always mapped, so [`Transport::locate`] has nothing left to find: what
-//! the port does not know does not exist. Requests to oneself wait in a queue of fixed size and
-//! answers in one that the tags bound. Only the holder of the lane's role posts and polls, so the
-//! lock is never waited for, and nobody needs to be woken.
+//! The port knows all regions of its own rank, so [`Transport::locate`] never maps one: it refuses
+//! an unknown key. Requests wait in a queue of fixed size. Answers wait in a queue that the number
+//! of tags bounds. Only the holder of the lane's role posts and polls, so threads do not wait for
+//! the lock, and no thread must be woken.
 
 use crate::fail;
 use crate::transport::address::{Address, Key};
@@ -16,7 +16,7 @@ use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Requests that may wait at one time.
+/// Most requests in the queue.
 const REQUESTS: usize = 64;
 
 #[derive(Default)]
@@ -25,35 +25,35 @@ struct Queues {
     replies: VecDeque<(Reply, Box<[u8]>)>,
 }
 
-/// On lines of its own: a thread that polls takes the lock in every round, and every requester
-/// reads what would stand beside it.
+/// On cache lines of its own: a polling thread writes the lock in every round, and requesters read
+/// the data that would share its line.
 type SharedQueues = Arc<CachePadded<Mutex<Queues>>>;
 
 fn open(queues: &SharedQueues) -> MutexGuard<'_, Queues> {
     queues.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The path of a rank to itself.
+/// The sending side.
 pub struct Loopback {
     waiters: *const Waiters,
     queues: SharedQueues,
 }
 
-// SAFETY: `waiters` points to shared memory of atomics that outlives the transport, see new().
+// SAFETY: `waiters` points to atomics in shared memory that outlive the transport, see new().
 unsafe impl Send for Loopback {}
 // SAFETY: as above.
 unsafe impl Sync for Loopback {}
 
 impl Loopback {
-    /// The transport of a rank to itself.
+    /// The transport of a rank whose sleeping threads are `waiters`.
     ///
     /// # Safety
-    /// `waiters`, the rank's own, stay valid as long as the transport and its ports.
+    /// `waiters` stays valid as long as the transport and its ports.
     pub unsafe fn new(waiters: *const Waiters) -> Loopback {
         Loopback { waiters, queues: SharedQueues::default() }
     }
 
-    /// The path to oneself, rank `me`.
+    /// The port of rank `me` to itself.
     pub fn connect(&self, me: u32) -> Result<Port> {
         // SAFETY: see new().
         let port =
@@ -62,7 +62,7 @@ impl Loopback {
         Ok(port)
     }
 
-    /// The receiving end; to be taken once.
+    /// The receiving side. Called once.
     pub fn receiver(&self) -> LoopbackReceiver {
         LoopbackReceiver { queues: self.queues.clone() }
     }
@@ -87,7 +87,7 @@ impl Transport for Loopback {
 
     unsafe fn kernel_read(&self, _: &Port, pairs: &[Pair]) -> Result<()> {
         for Pair { ours, theirs, size } in pairs {
-            // SAFETY: `theirs` is an address of this process; the caller vouches for `ours`.
+            // SAFETY: `theirs` lies in a region of this process; the caller vouches for `ours`.
             unsafe { std::ptr::copy(*theirs as *const u8, *ours, *size) };
         }
         Ok(())
@@ -95,7 +95,7 @@ impl Transport for Loopback {
 
     unsafe fn kernel_write(&self, _: &Port, pairs: &[Pair]) -> Result<()> {
         for Pair { ours, theirs, size } in pairs {
-            // SAFETY: as above, the other way round.
+            // SAFETY: as above, with the directions exchanged.
             unsafe { std::ptr::copy(*ours, *theirs as *mut u8, *size) };
         }
         Ok(())
@@ -115,18 +115,18 @@ impl Transport for Loopback {
     }
 
     fn mark_dead(&self, _: u32) -> bool {
-        false // a dead rank does not ask
+        false // A dead rank does not call this.
     }
 }
 
-/// The receiving end of [`Loopback`].
+/// The receiving side of [`Loopback`].
 pub struct LoopbackReceiver {
     queues: SharedQueues,
 }
 
 impl Receiver for LoopbackReceiver {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
-        // What the sink posts while it handles these is taken in the next round.
+        // The sink may post while it handles these; the next poll takes the new ones.
         let (requests, replies) = {
             let mut queues = open(&self.queues);
             (std::mem::take(&mut queues.requests), std::mem::take(&mut queues.replies))

@@ -1,10 +1,11 @@
-//! Layer 2: how a rank's memory is reached. A transport answers, for one peer, where a remote
-//! address lies ([`Access`]), carries small [`Message`]s to the peer's agent, and brings answers
-//! back. What is mapped is touched by any thread directly; only what needs an agent at the other
-//! end goes through `post` and `poll`, which the holder of the lane's role calls.
+//! Layer 2: transports, by which a rank reaches the memory of its peers. A transport tells how a
+//! remote address is reached ([`Access`]), carries [`Message`]s to the peer's agent (the peer's
+//! holder of the engine lane's role), and brings the answers back. Any thread accesses mapped
+//! memory directly. Only operations that need the peer's agent use `post` and `poll`; the holder of
+//! this rank's role calls these.
 //!
-//! [`loopback`] is the smallest transport: read it first. No transport knows another; [`fabric`]
-//! knows all of them and which leads to whom, and is what the layers above use.
+//! [`loopback`] is the smallest transport: read it first. Transports do not know each other. The
+//! layers above use [`fabric`], which chooses the transport for each peer.
 
 pub mod address;
 pub mod carrier;
@@ -27,137 +28,140 @@ use crate::util::status::{Result, Status};
 use address::Address;
 use port::Port;
 
-/// How a span of remote memory can be reached from here.
+/// How this process reaches a range of remote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// It is mapped: [`Port::find`] gives the address for loads, stores and atomic instructions.
+    /// The range is mapped: [`Port::find`] gives the address for loads, stores and atomics.
     Mapped,
     /// The kernel copies from and to this address of the peer's process.
     Kernel(u64),
-    /// Only the owner can touch it, at this address; ask its agent by message.
+    /// Only the owner accesses the range, at this address, on request to its agent.
     Message(u64),
-    /// A network reads and writes there, at this address of the peer's process; see
+    /// A network reads and writes the range, at this address of the peer's process; see
     /// `Fabric::post_remote`.
     Posted(u64),
 }
 
-/// The kernel copies so many pairs in one call.
+/// Most pairs of one copy by the kernel.
 pub const PAIRS: usize = 1024;
 
-/// As many bytes here and in a peer's process, for the kernel to copy.
+/// A local buffer and a remote one of equal size, between which the kernel copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair {
-    /// Ours.
+    /// The local buffer.
     pub ours: *mut u8,
-    /// The address in the peer's process.
+    /// The address of the remote buffer in the peer's process.
     pub theirs: u64,
-    /// How many.
+    /// Size of each in bytes.
     pub size: usize,
 }
 
-/// Most bytes that a [`Message`] or a [`Reply`] brings.
+/// Most bytes of data with a [`Message`] or a [`Reply`].
 pub const CHUNK: usize = 32 << 10;
-/// How many requests with more bytes than [`SMALL_REQUEST`] an agent has places for, and how many
-/// answers with more than [`SMALL_REPLY`] an asker.
+/// Slots of a rank for requests with more than [`SMALL_REQUEST`] bytes, and slots for answers with
+/// more than [`SMALL_REPLY`] bytes.
 pub const CHUNKS: usize = 16;
-/// Bytes that a request brings in the place of its words.
+/// Most bytes of data that travel inside the slot of a request.
 pub const SMALL_REQUEST: usize = 48;
-/// Bytes that an answer brings there.
+/// Most bytes of data that travel inside the slot of an answer.
 pub const SMALL_REPLY: usize = 80;
 
-/// Words that a [`Message`] carries besides its kind and tag.
+/// Words of a [`Message`] besides its kind and tag.
 pub const MESSAGE_WORDS: usize = 5;
 
-/// A request to a peer's agent: plain data of fixed size. What the words mean is the engine's.
+/// A request to a peer's agent: plain data of fixed size. The engine defines kinds and words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Message {
-    /// What is asked for.
+    /// The kind of request.
     pub kind: u32,
-    /// The rank that asks.
+    /// The requester's rank.
     pub source: u32,
-    /// Names the asker's operation; the answer carries it back.
+    /// The requester's operation; the answer returns it.
     pub tag: u64,
-    /// The rest, as the kind says.
+    /// Parameters of the kind.
     pub words: [u64; MESSAGE_WORDS],
 }
 
 /// The answer to a [`Message`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The tag of the message that is answered.
+    /// The tag of the request.
     pub tag: u64,
-    /// How it went.
+    /// The status of the operation.
     pub status: Status,
-    /// What an atomic operation fetched; else 0.
+    /// The value that an atomic operation has fetched; else 0.
     pub result: u64,
 }
 
-/// What became of a message that was posted.
+/// The result of post().
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posted {
-    /// It lies in a slot of the peer's.
+    /// The transport has accepted the message and will put it into a slot of the peer.
     Taken,
-    /// All slots hold requests: nothing was sent; try again later.
+    /// No slot or credit is free: nothing was sent; try again later.
     Full,
 }
 
-/// What the polling side hands each event to.
+/// Takes the events that a [`Receiver`] polls.
 pub trait Sink {
-    /// A peer asks for something. The bytes are valid during the call.
+    /// A peer requests an operation. The bytes are valid during the call.
     fn request(&mut self, message: &Message, bytes: &[u8]);
-    /// A peer answers. The bytes are valid during the call.
+    /// A peer answers a request. The bytes are valid during the call.
     fn reply(&mut self, reply: Reply, bytes: &[u8]);
-    /// What was posted to a network has ended.
+    /// An operation that this rank has posted to a network has completed.
     fn ended(&mut self, end: Reply);
 }
 
-/// What a transport offers to any thread, at any time.
+/// The sending side of a transport. Any thread may call, at any time.
 pub trait Transport: Send + Sync {
-    /// How `size` bytes at `address` are reached. Maps the region where that is possible; the
+    /// Tells how `size` bytes at `address` are reached. Maps the region if the transport can; the
     /// caller then finds it in the port. The caller is not pinned.
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access>;
 
-    /// How memory that the peer registered in place is reached.
+    /// How memory of the peer is reached that the peer has registered and not allocated; the
+    /// address in the answer is 0.
     fn registered_access(&self, port: &Port) -> Access;
 
-    /// Why the kernel does not copy from the peer's process, and to it: an errno each; 0: it does,
-    /// or is not asked to.
+    /// Two errno values: why the kernel does not copy from the peer's process, and why not to it.
+    /// 0: it copies, or this transport does not use it.
     fn kernel_refusals(&self, port: &Port) -> (i32, i32);
 
-    /// Copies the peer's side of each pair to ours. ERR_UNSUPPORTED: nothing was copied, the peer's
-    /// agent must do it.
+    /// Copies the remote buffer of each pair to the local one. ERR_UNSUPPORTED: nothing was copied;
+    /// the caller must request the copy from the peer's agent.
     ///
     /// # Safety
-    /// Our sides are valid for writing.
+    /// The local buffers are valid for writing.
     unsafe fn kernel_read(&self, port: &Port, pairs: &[Pair]) -> Result<()>;
 
-    /// Copies our side of each pair to the peer's. ERR_UNSUPPORTED: as kernel_read().
+    /// Copies the local buffer of each pair to the remote one. ERR_UNSUPPORTED: as for
+    /// kernel_read().
     ///
     /// # Safety
-    /// Our sides are valid for reading.
+    /// The local buffers are valid for reading.
     unsafe fn kernel_write(&self, port: &Port, pairs: &[Pair]) -> Result<()>;
 
     /// Sends a request to the peer's agent, with up to CHUNK bytes, and wakes it if it sleeps.
     fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted;
 
-    /// Answers a request, with up to CHUNK bytes; there is always room, because the asker set it
-    /// aside.
+    /// Answers a request, with up to CHUNK bytes. There is always a free slot, since the requester
+    /// reserved one before it sent the request.
     fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]);
 
-    /// The peer is dead: what it has half sent may be passed over. True the first time.
+    /// Marks a peer as dead: receivers may skip messages that it has begun and not published. True
+    /// the first time.
     fn mark_dead(&self, peer: u32) -> bool;
 }
 
-/// The receiving end of a transport. Only the holder of the lane's role has it.
+/// The receiving side of a transport. Only the holder of the lane's role uses it.
 pub trait Receiver: Send {
-    /// Hands what has come to the sink, up to a bounded number; returns how many.
+    /// Hands received messages to the sink, a bounded number per call; returns how many.
     fn poll(&mut self, sink: &mut dyn Sink) -> usize;
 
-    /// Announces that nobody polls from now on, so that a sender must ring. False:
-    /// something has come already, or is just coming.
+    /// Announces that nobody polls from now on, so that a sender must ring. False: a message has
+    /// arrived already, or is about to.
     fn arm(&mut self) -> bool;
 
-    /// Somebody polls again.
+    /// Announces that the caller polls again.
     fn disarm(&mut self);
 }

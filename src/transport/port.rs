@@ -1,4 +1,5 @@
-//! The path to one peer, as any thread uses it.
+//! The path to one peer: a [`Port`] tells how this process reaches the peer, finds the peer's
+//! mapped regions, and knows the peer's sleeping threads. Any thread uses it.
 
 use crate::fail;
 use crate::transport::address::{Address, Key};
@@ -12,29 +13,29 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-/// What leads to a rank.
+/// The transport that leads to a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It is this rank itself.
+    /// Loopback: the rank is this one.
     Own,
-    /// Memory that both map.
+    /// Shared memory.
     Node,
     /// A wire.
     Wire,
 }
 
-/// What is known of one peer. Made at the first use of the peer and kept until the context ends.
+/// The path to one peer. Made at the first use of the peer and kept until the context ends.
 pub struct Port {
-    /// Its rank.
+    /// The peer's rank.
     pub peer: u32,
-    /// Its process.
+    /// The number of its process (pid).
     pub process: u32,
-    /// What leads there.
+    /// The transport that leads to it.
     pub reach: Reach,
     /// The number of its node, for users.
     pub node: u32,
     imports: ImportTable,
-    /// Its threads that sleep; in the control area that the transport keeps mapped.
+    /// The peer's sleeping threads, in its control area, which the transport keeps mapped.
     waiters: *const Waiters,
     learned: Mutex<Learned>,
 }
@@ -43,12 +44,12 @@ thread_local! {
     static LEARNING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calling thread has, or waits for, the lock of what a port has learned.
+/// While it exists, the calling thread holds the lock `learned` of a port, or waits for it.
 struct Learning(());
 
 impl Learning {
-    /// None: the thread is there already, and was interrupted by a signal handler that calls this
-    /// library. It is forbidden to do so, but to wait for oneself would be a bad answer.
+    /// None: the thread has one already, so this call comes from a signal handler that interrupted
+    /// it. Signal handlers must not call this library; a refusal is still better than a deadlock.
     fn begin() -> Option<Learning> {
         LEARNING.with(|learning| !learning.replace(true)).then(|| Learning(()))
     }
@@ -62,19 +63,19 @@ impl Drop for Learning {
 
 #[derive(Default)]
 struct Learned {
-    /// What is mapped, by index. None for memory that the owner itself keeps.
+    /// The mappings of known regions, by index. None: the owner of the memory keeps the mapping.
     mappings: HashMap<usize, Option<Mapping>>,
-    /// The peer is gone: nothing may be learned any more.
+    /// The peer is gone: learn() does nothing any more.
     closed: bool,
 }
 
-// SAFETY: `waiters` points to shared memory that is kept as long as the port and holds atomics.
+// SAFETY: `waiters` points to atomics in shared memory that stays mapped as long as the port lives.
 unsafe impl Send for Port {}
 // SAFETY: as above.
 unsafe impl Sync for Port {}
 
 impl Port {
-    /// A port through which nothing is known yet, with an empty table.
+    /// A port that knows no region yet; `imports` is an empty table.
     ///
     /// # Safety
     /// `waiters` stays valid as long as the port.
@@ -88,60 +89,63 @@ impl Port {
         Port { peer, process, reach, node, imports, waiters, learned: Mutex::default() }
     }
 
-    /// Notes what leads to the peer, and on which node the peer runs.
+    /// The port with another transport and number of node.
     pub fn by(self, reach: Reach, node: u32) -> Port {
         Port { reach, node, ..self }
     }
 
-    /// Where `size` bytes at `address` are mapped here, if they are. The caller is pinned.
+    /// The local address of `size` bytes at `address`, if they are mapped here and the region
+    /// lives. The caller is pinned.
     #[inline(always)]
     pub fn find(&self, address: Address, size: u64) -> Option<*mut u8> {
         self.imports.find(address, size)
     }
 
-    /// Like `find`, for an aligned word of 8 bytes.
+    /// The local address of an aligned word of 8 bytes, as find() gives it.
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         self.imports.find_word(address)
     }
 
-    /// In a port to oneself: as find(), for the near side of an operation, which may also be any
-    /// memory of the process, by the key ANY.
+    /// The address of an operation's local buffer, in the port to oneself. The buffer lies in a
+    /// region, or, by the key ANY, anywhere in the process.
     #[inline(always)]
     pub fn find_near(&self, address: Address, size: u64) -> Option<*mut u8> {
         self.imports.find_near(address, size)
     }
 
-    /// Makes this a port to oneself, whose near side may be any memory of the process.
+    /// Lets find_near() accept the key ANY. For the port to oneself.
     pub fn know_own_memory(&self) {
         self.imports.know_own_memory();
     }
 
-    /// The table of a port to oneself, which was made with a whole table.
+    /// The table of own regions, in the port to oneself, which was made with ImportTable::whole().
     ///
     /// # Safety
-    /// The port stays where it is, and the table is used no longer than it is there.
+    /// The port is not moved or dropped while the table is in use.
     pub unsafe fn own_table(&self) -> OwnTable {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the port, and so the table, in its place.
         unsafe { self.imports.own() }
     }
 
-    /// The length of a region that is known and lives.
+    /// The length of a region in bytes, if it is known and lives.
     pub fn length(&self, key: Key) -> Option<u64> {
         self.imports.length(key)
     }
 
-    /// The peer's sleeping threads: to be told of every store into its memory.
+    /// The peer's sleeping threads. A thread that stores into the peer's memory must notify them.
     #[inline(always)]
     pub fn waiters(&self) -> &Waiters {
         // SAFETY: see new().
         unsafe { &*self.waiters }
     }
 
-    /// Makes a region findable. RETRY_BUSY inside a signal handler that interrupts just this, or a
-    /// call that is pinned, for which quiesce() would wait.
-    /// `make` maps it, and is called only if nobody was faster; what it replaces is unmapped when
-    /// no thread uses it any more.
+    /// Adds a region to the table. `make` maps it; learn() calls `make` only if no other thread has
+    /// added the region meanwhile. A region that was at this index before is unmapped when no
+    /// thread uses it any more.
+    ///
+    /// RETRY_BUSY: a signal handler has interrupted this very function, or the caller is pinned, so
+    /// quiesce() would wait for itself.
     pub fn learn(
         &self,
         key: Key,
@@ -171,8 +175,8 @@ impl Port {
         Ok(())
     }
 
-    /// Makes the region at `index` impossible to find and waits until no thread uses it. What it
-    /// was mapped by is the caller's, who unmaps it. The caller is not pinned.
+    /// Removes the region at `index` from the table, waits until no thread uses it, and returns its
+    /// mapping, which the caller then drops. The caller is not pinned.
     pub fn forget(&self, index: usize) -> Option<Mapping> {
         let _learning = Learning::begin();
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,13 +186,13 @@ impl Port {
         old
     }
 
-    /// Lets go of the regions whose life the peer has ended: when this has answered Ok, no store of
-    /// this process reaches their memory, not even one that was begun before. Their places stay
-    /// mapped, and read as zero, because pointers into them may have been handed out. Waits for
-    /// nobody. RETRY_BUSY: another thread is just learning a region.
+    /// Releases the regions that the peer has freed. After Ok no store of this process reaches
+    /// their memory, not even one that a thread had begun before. Their addresses stay mapped, and
+    /// read as zero, because the user may hold pointers (`llcl_remote_pointer`). Waits for no other
+    /// thread. RETRY_BUSY: another thread is adding a region.
     ///
-    /// A thread that learns one of them after this does not store there: it looks whether the
-    /// region lives after it has had the lock, and the peer had ended its life before this call.
+    /// A thread that adds one of these regions after this call does not store there: after learn()
+    /// it checks that the region lives, and the peer freed it before this call.
     pub fn let_go(&self) -> Result<()> {
         let busy = || Error::bare(Status::RETRY_BUSY);
         let _learning = Learning::begin().ok_or_else(busy)?;
@@ -206,8 +210,8 @@ impl Port {
         Ok(())
     }
 
-    /// The peer is gone: nothing of it is found from now on. Its mappings stay until the port
-    /// goes, because pointers into them may have been handed out.
+    /// Closes the port to a peer that is gone: find() finds no region from now on. The mappings
+    /// stay until the port is dropped, because the user may hold pointers.
     pub fn close(&self) {
         let _learning = Learning::begin();
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,57 +1,57 @@
-//! Reads, writes and atomics that a network executes in the memory of a peer, as the engine hands
-//! them to the fabric in batches, and what became of a batch.
+//! Operations that a network executes in the memory of a peer: reads, writes and atomics, which the
+//! engine hands to the fabric in batches, and the result of a batch.
 
 use crate::util::status::Status;
 
-/// What is to be done.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Copies from the peer.
     Read,
     /// Copies to the peer.
     Write,
-    /// Changes a word; numbers as in the C interface.
+    /// Changes a word. The numbers are those of `llcl.h`.
     Atomic {
-        /// The operation.
+        /// The `LLCL_OP_*`.
         op: u8,
-        /// The word's type.
+        /// The `LLCL_TYPE_*` of the word.
         kind: u8,
-        /// First number.
+        /// The operand; for a compare-and-swap the new value.
         operand: u64,
-        /// What a compare-and-swap compares with.
+        /// The value that a compare-and-swap expects.
         compare: u64,
     },
 }
 
-/// One operation. The bytes at `local` are valid until its end is told.
+/// One operation. The bytes at `local` are valid until its completion.
 #[derive(Clone, Copy, Debug)]
 pub struct Posting {
-    /// Names it; its end brings it back ([`crate::transport::Sink::ended`]).
+    /// The engine's tag; [`crate::transport::Sink::ended`] returns it.
     pub tag: u64,
-    /// What is to be done.
+    /// The kind.
     pub what: What,
-    /// This rank's side.
+    /// The local buffer.
     pub local: *mut u8,
-    /// How many bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// The peer's side: an address there, and the network's key for it. See `Fabric::resolver`.
+    /// The remote address, in the peer's process. See `Fabric::resolver`.
     pub remote: u64,
-    /// The key.
+    /// The network's remote key for it.
     pub key: [u64; 4],
 }
 
-// SAFETY: data, as an engine's command: the bytes are valid wherever it is posted.
+// SAFETY: plain data; the buffer at `local` is valid for whichever thread posts it.
 unsafe impl Send for Posting {}
 
-/// Why the first operation of a batch that was not taken was not.
+/// Why the fabric stopped at an operation of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// All were taken.
+    /// It did not stop: the network has taken all operations.
     No,
-    /// There is no room, or no connection yet: again after a while.
+    /// The network's queue is full, or the connection is not there yet: try again later.
     Later,
-    /// The network cannot do it: the owner must be asked.
+    /// The network cannot execute the operation: request it from the owner's agent.
     NeedsOwner,
-    /// It has failed.
+    /// The operation has failed.
     Failed(Status),
 }

@@ -1,37 +1,38 @@
-//! Threads of this process that sleep until a word in memory changes, or one of several words.
+//! Sleeping until a word in memory, or one of several words, changes.
 //!
 //! # The protocol
 //!
 //! ```text
 //! sleeper                                    thread that stores
-//! 1  lays each word into a place and sets    a  stores into the word
+//! 1  writes each word into a place and sets  a  stores into the word
 //!    its bits in the marks (`enter`)         b  light_fence()
 //! 2  ticket = bell.ticket()                  c  loads a mark; its bit is not set: done
-//! 3  looks at the words                      d  searches the places; rings the bells that those
-//! 4  bell.wait(ticket, FIRST)                   name whose word it has touched
+//! 3  reads the words                         d  searches the places; rings the bell of each place
+//! 4  bell.wait(ticket, FIRST)                   whose word it has touched
 //! 5  heavy_fence()
-//! 6  looks at the words
+//! 6  reads the words
 //! 7  bell.wait(ticket), and 6 again
 //! 8  clears the places and their bits
 //! ```
 //!
-//! No wake-up is lost. The fence of (5) falls into every other thread at some point. A thread that
-//! has executed (a) before that point: the sleeper sees the word at (6). A thread that executes (a)
-//! after it: what (1) has stored is seen by (c) and (d), since nothing of it changes before (8); so
-//! it rings the bell, after the ticket of (2), and (7) ends or does not begin. Marks are never
-//! taken away from under a sleeper: they are made anew from the list of all sleepers, under a
-//! lock, before (2) and after (7).
+//! No wake-up is lost. The heavy fence (5) makes the kernel execute a fence in every other thread,
+//! at some point of that thread. If a thread executed (a) before this point, the sleeper sees the
+//! new value at (6). If a thread executes (a) after this point, its (c) and (d) see what the
+//! sleeper wrote at (1), which stays until (8); so the thread rings the bell after the sleeper took
+//! its ticket (2), and the wait (7) ends or does not begin. Another sleeper's `enter` or `leave`
+//! does not remove these marks: both compute the marks from the list of all sleepers, under a lock.
 //!
-//! The heavy fence interrupts every core on which a rank of this user's computes. So there is one
-//! for each sleep and not one for each nap, and none for the many sleeps that end soon: those rest
-//! on (3) and (4) alone. A thread that stores between (1) and (3) can be missed there, for want of
-//! a fence of its own; the nap of (4) bounds what that costs.
+//! The heavy fence interrupts every core that runs a process with this library. So a sleep executes
+//! it once, not before each wait, and a sleep that ends within `FIRST` does not execute it at all.
+//! Until then (3) and (4) may miss a store: without a fence in the storing thread its (c) may read
+//! the marks before its (a) is visible. `FIRST` bounds this delay.
 //!
-//! # What wakes nobody
+//! # Stores that wake no thread
 //!
-//! Stores through pointers of the user's, in this process and in others. For their sake a sleeper
-//! looks at its word a few times in its first second, ever more seldom; then no more, because each
-//! look of each sleeper would interrupt some core. `llcl_wake` is for programs that store so.
+//! Stores through the user's own pointers, in this process or another. For their sake a sleeper
+//! reads its words a few times in its first second, at growing intervals; then no more, since the
+//! timers of all sleepers would interrupt cores that compute. Programs that store so call
+//! `llcl_wake`.
 
 use crate::transport::waiters::{Awaited, Bits, PLACES, Waiters};
 use crate::util::bell::{Bell, Ticket};
@@ -40,31 +41,33 @@ use crate::util::sync::Mutex;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// How long a thread sleeps before it has the kernel execute fences on other cores.
+/// How long a thread sleeps before it makes the kernel execute fences on other cores.
 const FIRST: Duration = Duration::from_millis(1);
-/// How long the nap is that follows; each one is twice as long as the one before.
+/// How long the wait after the heavy fence is; each further wait is twice as long as the last.
 const SECOND: Duration = Duration::from_millis(10);
-/// A nap as long as this has no successor: from now on only a bell ends the sleep.
+/// The longest timed wait. After it only a bell or the caller's limit ends the sleep.
 const LAST: Duration = Duration::from_millis(500);
-/// How long all naps are where the kernel offers no fence, so that a wake-up may be lost.
+/// How long each wait is where the kernel has no such fence, so that a wake-up may be lost.
 const UNFENCED: Duration = Duration::from_millis(1);
 
-/// This process's list of sleeping threads. What peers see of it they may spoil: nothing is ever
-/// read back.
+/// This process's list of sleeping threads. The copy in [`Waiters`] is for peers, which may
+/// overwrite it by mistake; this process never reads that copy back.
 #[derive(Default)]
 pub struct Sleepers {
     list: Mutex<List>,
 }
 
-/// By place: what is waited for, and by how many threads; None beyond the last place but one.
+/// The places, see [`Waiters`].
 struct List([Entry; PLACES]);
 
 #[derive(Clone, Copy)]
 struct Entry {
+    /// The word; None at the last place, which stands for any word.
     awaited: Option<Awaited>,
+    /// Number of threads that wait for it; 0: the place is free.
     threads: usize,
-    /// The place whose bell its threads sleep on: another one where it is one of several words, but
-    /// not the first, for which one thread waits.
+    /// The place on whose bell they sleep: this one, or the first place of a thread that waits for
+    /// several words.
     bell: usize,
 }
 
@@ -75,8 +78,8 @@ impl Default for List {
 }
 
 impl List {
-    /// Counts a thread at the place of its word, at a free one, or else at the last one, which
-    /// stands for any word. Whether it is the first one there.
+    /// Adds a thread to the place of its word, to a free place, or else to the last place, which
+    /// stands for any word. Returns the place, and whether the thread is the only one there.
     fn enter(&mut self, awaited: Awaited) -> (usize, bool) {
         let places = self.0[..PLACES - 1].iter().enumerate();
         let own = |(place, entry): (usize, &Entry)| {
@@ -90,7 +93,7 @@ impl List {
         (place, threads == 1)
     }
 
-    /// Counts a thread at the last place, which stands for any word.
+    /// Adds a thread to the last place.
     fn enter_last(&mut self) -> (usize, bool) {
         let place = PLACES - 1;
         let threads = self.0[place].threads + 1;
@@ -98,13 +101,14 @@ impl List {
         (place, threads == 1)
     }
 
-    /// The first free place from `first` on, but the last.
+    /// The lowest free place from `first` on, without the last place.
     fn free(&self, first: usize) -> Option<usize> {
         let free = |place: &usize| self.0[*place].threads == 0;
         (first..PLACES - 1).find(free)
     }
 
-    /// Counts a thread at a free place for each of several words; None: there are not enough.
+    /// Takes a free place for each of several words, and returns the first. None: there are not
+    /// enough free places.
     fn enter_all(&mut self, awaited: &[Awaited]) -> Option<usize> {
         let free = self.0[..PLACES - 1].iter().filter(|entry| entry.threads == 0).count();
         let bell = self.free(0).filter(|_| free >= awaited.len())?;
@@ -117,7 +121,7 @@ impl List {
         Some(bell)
     }
 
-    /// The places of the other words of the thread that sleeps on this bell.
+    /// The further places of the thread that waits for several words on this bell.
     fn others(&self, bell: usize) -> impl Iterator<Item = usize> {
         let taken = move |place: &usize| self.0[*place].threads > 0 && self.0[*place].bell == bell;
         (bell + 1..PLACES - 1).filter(taken)
@@ -133,9 +137,10 @@ impl List {
 }
 
 impl Sleepers {
-    /// Sleeps until something has been stored into one of the words, or `limit` is over; not at all
-    /// when `enough` already says so. The caller looks again in any case. False: the time is over.
-    /// `waiters` are this process's own, and always the same.
+    /// Sleeps until a thread has stored into one of the words, or `limit` is over. Returns at once
+    /// if `enough` is true after the thread was announced. Wake-ups may be spurious: the caller
+    /// checks its words in any case. False: the limit is over. `waiters` lies in this rank's own
+    /// control area; all calls pass the same.
     pub fn sleep(
         &self,
         waiters: &Waiters,
@@ -149,8 +154,8 @@ impl Sleepers {
         woken
     }
 
-    /// The place whose bell is to be slept on. Several words for which there are not places enough
-    /// share the one that any store rings.
+    /// Step 1. Returns the place on whose bell the thread sleeps. If there are not enough places
+    /// for several words, this is the last place, which every store rings.
     fn enter(&self, waiters: &Waiters, awaited: &[Awaited]) -> usize {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let (bell, first) = match awaited {
@@ -170,7 +175,7 @@ impl Sleepers {
         bell
     }
 
-    /// `several`: the thread has waited for several words.
+    /// Step 8. `several`: the thread has waited for several words.
     fn leave(&self, waiters: &Waiters, place: usize, several: bool) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if several {
@@ -190,7 +195,7 @@ impl Sleepers {
     }
 }
 
-/// Steps 2 to 7. False: the time is over.
+/// Steps 2 to 7. False: the limit is over.
 fn sleep_on(bell: &Bell, limit: Option<Duration>, enough: impl Fn() -> bool) -> bool {
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     let ticket = bell.ticket();
@@ -228,7 +233,7 @@ fn wait_first(bell: &Bell, ticket: Ticket, deadline: Option<Instant>) -> bool {
     bell.wait(ticket, Some(FIRST.min(left)))
 }
 
-/// Under loom no time passes, and this nap promises nothing but to end.
+/// Under loom no time passes, so this wait, which only saves the heavy fence, ends at once.
 #[cfg(loom)]
 fn wait_first(_: &Bell, _: Ticket, _: Option<Instant>) -> bool {
     let _ = FIRST;

@@ -1,93 +1,93 @@
-//! The sleeping threads of one rank as everybody sees them: which words they wait for, and the
-//! bells that wake them.
+//! The sleeping threads of one rank, in shared memory: for which words they wait, and the bells
+//! (futexes) that wake them.
 //!
-//! Lies in the control area of the rank whose threads sleep. A thread that stores into memory of
-//! the rank asks after the store whether somebody sleeps on one of these bytes. Three words of 64
-//! bits, the *marks*, give the answer for nearly everybody by one load of a line that nobody writes
-//! while nobody falls asleep or wakes: a mark has the bit of each word (or of each page, or of each
-//! of the owner's own addresses) that somebody waits for. Only where the bit is set are the places
-//! searched.
+//! [`Waiters`] lies in the control area of the rank whose threads sleep, its owner. A thread of any
+//! rank that stores into the owner's memory checks afterwards whether a thread sleeps on one of the
+//! stored bytes. Usually one load answers this: three words of 64 bits, the *marks*, have a bit for
+//! each word, page or local address for which a thread waits (several share a bit). Their cache
+//! line changes only when threads fall asleep or wake up. If the bit is set, the storing thread
+//! searches the *places*, one for each awaited word, and rings the bells of those that its store
+//! has touched.
 //!
-//! No store is overlooked: `transport::sleepers` has the other half of the protocol, and the
-//! argument.
+//! `transport::sleepers` has the other half of the protocol, and the proof that no store is missed.
 
 use crate::transport::address::Address;
 use crate::util::bell::Bell;
 use crate::util::fence::light_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Words that threads of one rank can wait for at the same time, any number of threads for each.
-/// Where there are more, the last place stands for all the others, and any store rings it.
+/// Number of places. Any number of threads may wait for the word of a place. The last place is for
+/// all threads that find no other free; every store rings it.
 #[cfg(not(loom))]
 pub const PLACES: usize = 256;
-/// Few enough for loom to go through every order.
+/// Few, so that loom can try every order.
 #[cfg(loom)]
 pub const PLACES: usize = 3;
 
-/// What a thread waits for.
+/// A word for which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awaited {
-    /// The word as peers name it; None: no peer can change it.
+    /// The word's address for peers; None: it lies in no region, so no peer can change it.
     pub name: Option<Address>,
-    /// The word's address in the owner's process; None: the owner's own completions do not change
-    /// it.
+    /// The word's address in the owner's process; None: completions of the owner do not change it.
     pub local: Option<u64>,
 }
 
 impl Awaited {
-    /// Whatever the owner's process may do by itself.
+    /// Every completion in the owner's process.
     pub const ANYTHING: Awaited = Awaited { name: None, local: Some(ANY_ADDRESS) };
 
-    /// A word of the owner's process that no peer can name.
+    /// A word of the owner's process that lies in no region.
     pub fn private(word: *const u64) -> Awaited {
         Awaited { name: None, local: Some(word as u64) }
     }
 }
 
-/// `local` of a place whose threads look whatever the owner's process does.
+/// `local` of a place whose threads wake at every completion in the owner's process.
 const ANY_ADDRESS: u64 = u64::MAX;
 /// `local` of a place whose word the owner's completions do not change.
 const NO_ADDRESS: u64 = 0;
-/// `key` of a place whose word no peer can name.
+/// `key` of a place whose word lies in no region.
 const NO_KEY: u64 = 0;
-/// `key` of the place for threads that found no other.
+/// `key` of the last place, for threads that found no other free.
 const ANY_KEY: u64 = u64::MAX;
 
-/// One word that threads sleep on. Only its owner writes it, under the lock of
-/// `transport::sleepers`.
+/// A word on which threads sleep. Only the owner writes places, under the lock of
+/// `transport::sleepers`; peers ring the bells.
 #[repr(C, align(32))]
 struct Place {
     bell: Bell,
-    /// Not 0: threads sleep here, or are about to; then 1 more than the place whose bell wakes
-    /// them: a thread that waits for several words has a place for each, and sleeps on one bell.
+    /// 0: the place is free. Else threads sleep here, or are about to, on the bell of the place
+    /// with number `taken - 1`. A thread that waits for several words has a place for each, and
+    /// sleeps on the bell of the first one.
     taken: AtomicU32,
     key: AtomicU64,
     offset: AtomicU64,
     local: AtomicU64,
 }
 
-/// Has a bit for everything that somebody waits for. A line of its own: writers read it after each
-/// store.
+/// Bits for everything for which threads wait. On a cache line of its own, since every thread that
+/// stores reads it.
 #[repr(C, align(64))]
 struct Marks {
     /// By words of 8 bytes.
     words: AtomicU64,
-    /// By pages of 4 KiB, for long stores, and for words whose bit somebody else has set.
+    /// By pages of 4 KiB: for long stores, and as a second check of words, which share bits.
     pages: AtomicU64,
     /// By addresses in the owner's process.
     locals: AtomicU64,
-    /// How many places from the first on may be taken. 0: nobody sleeps.
+    /// Places with this number and higher ones are free. 0: no thread sleeps.
     used: AtomicU32,
 }
 
-/// The sleeping threads of one rank. All zero: nobody sleeps.
+/// The sleeping threads of one rank. All zero: no thread sleeps.
 #[repr(C)]
 pub struct Waiters {
     marks: Marks,
     places: [Place; PLACES],
 }
 
-/// What the marks are to say.
+/// New values of the marks.
 #[derive(Clone, Copy, Default)]
 pub struct Bits {
     words: u64,
@@ -97,7 +97,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// Adds what belongs to a word at place number `place`.
+    /// Adds the bits of the word at place number `place`; None: of any word.
     pub fn add(&mut self, awaited: Option<Awaited>, place: usize) {
         self.used = place as u32 + 1;
         let Some(Awaited { name, local }) = awaited else {
@@ -115,35 +115,35 @@ impl Bits {
     }
 }
 
-/// The bits of a run of `last - first + 1` neighbours that begins at the bit of `first`, plus
-/// `turn`.
+/// The bits of the numbers `first` to `last`, where number n has bit (n + `turn`) mod 64.
 #[inline(always)]
 fn run(first: u64, last: u64, turn: u64) -> u64 {
     let bits = if last - first >= 63 { u64::MAX } else { (2 << (last - first)) - 1 };
     bits.rotate_left((first.wrapping_add(turn) & 63) as u32)
 }
 
-/// The bits of the words that `size` bytes touch, at least one.
+/// The bits of the words that `size` bytes touch. `size` is not 0.
 #[inline(always)]
 fn words(at: Address, size: u64) -> u64 {
     run(at.offset >> 3, at.offset.saturating_add(size - 1) >> 3, at.key)
 }
 
-/// Where the pages of a region begin among the bits: regions of one rank differ in the lowest bits
-/// of their keys.
+/// The bit of a region's first page. Keys of one rank's regions differ in their lowest bits; the
+/// multiplication spreads them.
 #[inline(always)]
 fn scatter(key: u64) -> u64 {
     key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58
 }
 
-/// The bits of the pages that `size` bytes touch, at least one.
+/// The bits of the pages that `size` bytes touch. `size` is not 0.
 #[inline(always)]
 fn pages(at: Address, size: u64) -> u64 {
     run(at.offset >> 12, at.offset.saturating_add(size - 1) >> 12, scatter(at.key))
 }
 
 impl Waiters {
-    /// To be called after a store into `size` bytes at `address` of the rank's memory.
+    /// Wakes the threads that wait for a word in `size` bytes at `address`. Call it after storing
+    /// there; the light fence inside orders the two.
     #[inline(always)]
     pub fn touched(&self, address: Address, size: u64) {
         light_fence();
@@ -153,7 +153,8 @@ impl Waiters {
         }
     }
 
-    /// Whether somebody may sleep on the aligned word at `address`: to be asked after the store.
+    /// Whether a thread may sleep on the aligned word at `address`. Call it after storing there; if
+    /// true, call wake_at().
     #[inline(always)]
     pub fn any_at(&self, address: Address) -> bool {
         light_fence();
@@ -161,22 +162,22 @@ impl Waiters {
         self.marks.words.load(Ordering::Relaxed) >> bit & 1 != 0 && self.any_in_page(address)
     }
 
-    /// The second look, for words whose bit somebody else's has set: those that are 512 bytes apart
-    /// share one.
+    /// The second check of any_at(): words whose distance is a multiple of 512 bytes share a bit,
+    /// but most of them differ in the bit of their page.
     #[inline(always)]
     fn any_in_page(&self, address: Address) -> bool {
         let bit = (address.offset >> 12).wrapping_add(scatter(address.key)) & 63;
         self.marks.pages.load(Ordering::Relaxed) >> bit & 1 != 0
     }
 
-    /// Whether anybody sleeps: to be asked after the store.
+    /// Whether a thread sleeps. Call it after storing.
     #[inline(always)]
     pub fn any(&self) -> bool {
         light_fence();
         self.marks.used.load(Ordering::Relaxed) != 0
     }
 
-    /// Wakes the threads that sleep on a word in `size` bytes at `address`, which is not 0.
+    /// Wakes the threads that sleep on a word in `size` bytes at `address`. `size` is not 0.
     #[cold]
     pub fn wake_at(&self, address: Address, size: u64) {
         let (marks_words, marks_pages) =
@@ -194,7 +195,8 @@ impl Waiters {
         });
     }
 
-    /// To be called after the rank's own process stored into a completion word.
+    /// Wakes the threads that wait for a completion word. The owner's process calls it after
+    /// storing into the word.
     #[inline(always)]
     pub fn touched_word(&self, word: u64) {
         light_fence();
@@ -206,8 +208,8 @@ impl Waiters {
         }
     }
 
-    /// To be called after the rank's own process may have stored anywhere, as callbacks and
-    /// handlers do, and when something happened that all waiting threads must hear of.
+    /// Wakes all threads. The owner's process calls it after callbacks and handlers, which may have
+    /// stored anywhere, and when all waiting threads must look, for example after a death.
     #[inline(always)]
     pub fn touched_anything(&self) {
         if self.any() {
@@ -217,25 +219,26 @@ impl Waiters {
 
     #[cold]
     fn wake(&self, concerns: impl Fn(&Place) -> bool) {
-        // What the marks said may be old by now, and that is enough: the places of threads that
-        // slept before the store have not changed since.
+        // The places may have changed since the caller read the marks. The store cannot miss a
+        // thread for this reason: a thread that slept before the store keeps its place until it
+        // wakes.
         let used = self.marks.used.load(Ordering::Relaxed) as usize;
         for place in &self.places[..used.min(PLACES)] {
             let taken = place.taken.load(Ordering::Relaxed);
             if taken != 0 && concerns(place) {
-                // What a scribbling process has written names some place.
+                // Modulo: a faulty peer may have overwritten `taken`.
                 self.places[(taken - 1) as usize % PLACES].bell.ring();
             }
         }
     }
 
-    /// What those at this place sleep on.
+    /// The bell of a place.
     pub fn bell(&self, place: usize) -> &Bell {
         &self.places[place].bell
     }
 
-    /// Lays a word into a free place, whose sleepers the bell of place number `bell` wakes. For the
-    /// owner, under its lock.
+    /// Writes a word into a free place; its threads sleep on the bell of place number `bell`.
+    /// Called by the owner under its lock.
     pub fn fill(&self, place: usize, awaited: Option<Awaited>, bell: usize) {
         let place = &self.places[place];
         let (key, offset) = match awaited {
@@ -249,12 +252,12 @@ impl Waiters {
         place.taken.store(bell as u32 + 1, Ordering::Relaxed);
     }
 
-    /// Nobody sleeps at this place any more. For the owner, under its lock.
+    /// Frees a place. Called by the owner under its lock.
     pub fn clear(&self, place: usize) {
         self.places[place].taken.store(0, Ordering::Relaxed);
     }
 
-    /// Tells threads that store for what this process waits. For the owner, under its lock.
+    /// Publishes new marks. Called by the owner under its lock.
     pub fn mark(&self, bits: Bits) {
         self.marks.words.store(bits.words, Ordering::Relaxed);
         self.marks.pages.store(bits.pages, Ordering::Relaxed);
@@ -262,7 +265,7 @@ impl Waiters {
         self.marks.used.store(bits.used, Ordering::Relaxed);
     }
 
-    /// Nobody sleeps: loom's atomics are not made of zeros.
+    /// A value without sleepers, since zeroed memory does not make loom's atomics.
     #[cfg(loom)]
     pub fn new() -> Waiters {
         let zero = || AtomicU64::new(0);
@@ -288,6 +291,7 @@ mod tests {
     const KEY: u64 = 7;
 
     /// Each store that touches a byte of an awaited word finds a bit of that word in both marks.
+    /// The store may begin before the word, and end after it.
     #[test]
     fn bytes_in_common_have_a_bit_in_common() {
         for word in (0..4200).step_by(4) {

@@ -1,4 +1,4 @@
-//! Requests to agents: the bytes that they bring, and their slots.
+//! Requests to agents: their data, and their slots.
 
 use super::*;
 use crate::transport::{CHUNK, CHUNKS};
@@ -22,7 +22,7 @@ fn requests_and_answers_bring_bytes_of_every_size() {
     });
 }
 
-/// Small ones pass where no place for large ones is left.
+/// Small requests are accepted while all slots for large ones are in use.
 #[test]
 fn requests_of_many_bytes_have_slots_of_their_own() {
     let mut pair = shared();
@@ -35,7 +35,7 @@ fn requests_of_many_bytes_have_slots_of_their_own() {
     assert!(came.bytes.iter().all(|came| came.is_empty() || came == &bytes));
 }
 
-/// Takes requests, and looks each time whether their sender finds slots free.
+/// For each request that arrives, notes whether its sender then finds a free slot.
 struct Answering<'a> {
     from: &'a End,
     free: Vec<bool>,
@@ -52,8 +52,8 @@ impl Sink for Answering<'_> {
     fn reply(&mut self, _: Reply, _: &[u8]) {}
 }
 
-/// The receiver has eight slots and gives two of them back at a time: the second one is not free
-/// while its request is being answered.
+/// The receiver has eight slots and gives back two at a time. It does not give back a slot while it
+/// handles the request in it, so the first two requests find no free slot.
 #[test]
 fn the_slot_of_a_request_is_given_back_when_it_was_answered() {
     let mut pair = shared();

@@ -1,5 +1,6 @@
-//! Peers behind a wire: messages travel over it, and so do reads and writes where the wire reaches
-//! the memory of peers; else a peer's memory is touched by its owner only.
+//! The fabric's part for peers behind a wire: which wire a job uses, its endpoint, and the
+//! [`Transport`] over it. Messages travel over the wire. If the wire reads and writes the memory of
+//! peers, operations on that memory are posted to it; else they are requests to the owner's agent.
 
 use super::Fabric;
 use crate::bootstrap::{Bootstrap, Card};
@@ -26,16 +27,18 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of the node's part of a card.
+/// Size of the part of a card that [`node::card`] makes; the wire's part follows it.
+///
+/// [`node::card`]: crate::transport::node::card
 const NODE: usize = 16;
 
 /// The variable that names the wire.
 const TRANSPORT: &str = "LLCL_TRANSPORT";
 
-/// Of `Caps::atomics`.
+/// The bit of `LLCL_OP_COMPARE_SWAP` in `Caps::atomics`.
 const COMPARE_SWAP: u64 = 1 << 4;
 
-/// The wire that is used where the environment asks for none and the ranks run on several machines.
+/// The wire of a job on several machines if the environment names none.
 const DEFAULT: &str = "mpi";
 
 #[cfg(all(test, feature = "simulated"))]
@@ -43,13 +46,13 @@ thread_local! {
     static SEED: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
 }
 
-/// Contexts that this thread makes reach their peers by a simulated wire with this seed.
+/// Makes contexts of this thread use a simulated wire with this seed; None: no longer.
 #[cfg(all(test, feature = "simulated"))]
 pub fn simulate(seed: Option<u64>) {
     SEED.set(seed);
 }
 
-/// The wire that the environment asks for.
+/// The wire that the environment names.
 fn wanted() -> Option<String> {
     #[cfg(all(test, feature = "simulated"))]
     if SEED.get().is_some() {
@@ -59,12 +62,13 @@ fn wanted() -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// Whether the environment asks for a wire.
+/// Whether the environment names a wire.
 pub(super) fn is_forced() -> bool {
     wanted().is_some()
 }
 
-/// A wire's name, and why it is wanted.
+/// The name of the wire that the job needs, and why it needs it; None: it needs no wire. `several`:
+/// the ranks run on several machines.
 fn needed(several: bool) -> Option<(String, String)> {
     let several = several.then(|| {
         let why = format!("the ranks run on several machines, and {TRANSPORT} names no other wire");
@@ -73,10 +77,10 @@ fn needed(several: bool) -> Option<(String, String)> {
     wanted().map(|name| (name.clone(), format!("{TRANSPORT} is {name}"))).or(several)
 }
 
-/// The module for MPI: of the one that is in the process, else of the one whose launcher's
-/// variables are there.
+/// The module for the MPI that this process has loaded, or else for the MPI whose launcher has
+/// started it.
 fn mpi_module() -> Result<&'static str> {
-    /// Module, a symbol of the MPI's, a variable of its launcher's.
+    /// Module, a symbol of this MPI's library, an environment variable of its launcher.
     const MPIS: [(&str, &CStr, &str); 2] = [
         ("mpi-openmpi", c"ompi_mpi_comm_world", "OMPI_COMM_WORLD_SIZE"),
         ("mpi-mpich", c"MPIR_Dup_fn", "PMI_SIZE"),
@@ -87,7 +91,8 @@ fn mpi_module() -> Result<&'static str> {
         Some((module, _, _)) => Ok(module),
         None => fail!(
             ERR_UNSUPPORTED,
-            "neither Open MPI nor MPICH is in this process, nor has mpirun or mpiexec started it"
+            "this process has loaded neither Open MPI nor MPICH, and neither mpirun nor mpiexec \
+             has started it"
         ),
     }
 }
@@ -96,7 +101,7 @@ fn module(name: &str) -> Result<Module> {
     Module::find(if name == "mpi" { mpi_module()? } else { name })
 }
 
-/// Opens a wire by its name. Collective.
+/// Opens a wire by its name. Collective over all ranks.
 fn open(name: &str, (me, size): (u32, u32), foreign: i64) -> Result<Box<dyn Wire>> {
     #[cfg(all(test, feature = "simulated"))]
     if let Some(seed) = SEED.get() {
@@ -109,13 +114,13 @@ fn open(name: &str, (me, size): (u32, u32), foreign: i64) -> Result<Box<dyn Wire
     Ok(Box::new(module(name)?.open(me, size, foreign)?))
 }
 
-/// Says why a wire is wanted that cannot be used.
+/// Puts in front of an error why the job needs the wire that has failed.
 fn because(why: &str) -> impl Fn(Error) -> Error {
     move |error| Error::new(error.status, format!("{why}, but {}", error.message()))
 }
 
-/// What is in the folders of modules, by file: what it is, or why it is refused; and whether it is
-/// used.
+/// For `llcl-info`: each file in the folders of modules, with its version and whether it is used,
+/// or why this library refuses it.
 pub fn modules() -> Vec<(String, String)> {
     let used = wanted().map(|name| match &*name {
         "mpi" => mpi_module().map_or(name, str::to_owned),
@@ -150,13 +155,13 @@ impl Drop for Started {
     }
 }
 
-/// Ranks that another launcher has started. What its network has begun for them ends with the last
-/// of these.
+/// Ranks that the launcher of a network has started (mpirun). Dropping the last clone ends the
+/// network's library.
 #[derive(Clone)]
 pub struct Launch(Arc<Started>);
 
 impl Launch {
-    /// This rank's number, and how many there are.
+    /// This rank's number, and the number of ranks.
     pub fn place(&self) -> (u32, u32) {
         (self.0.rank, self.0.size)
     }
@@ -172,7 +177,8 @@ impl Launch {
     }
 }
 
-/// This rank's end, if the environment asks for it, and its card behind the node's.
+/// Opens this rank's endpoint, if the job needs a wire, and appends its card to `card`, which has
+/// the node's part.
 pub(super) fn join(
     own: &Arc<Segment>,
     bootstrap: &Arc<Bootstrap>,
@@ -182,7 +188,7 @@ pub(super) fn join(
     let Some((name, why)) = needed(several) else { return Ok((None, card)) };
     let (me, size) = (bootstrap.rank(), bootstrap.size());
     let medium = own.control().message_sizes().medium;
-    // SAFETY: the closure keeps the segment, and the sender is used in it only.
+    // SAFETY: `deliver` keeps the segment and is the only user of the sender.
     let control: &'static Control = unsafe { &*std::ptr::from_ref(own.control()) };
     let sender = MessageSender::new(control.own_message_area(), (me, me), 0, control.bell());
     let (sender, own, counts) = (Mutex::new(sender), own.clone(), Counters::default());
@@ -219,8 +225,8 @@ pub(super) fn join(
 }
 
 impl Fabric {
-    /// Whether this rank can join others, and others on `several` machines, as far as can be said
-    /// before: its wire is there.
+    /// Checks, before anything collective begins, that this rank can open the wire that it needs:
+    /// the module exists and its probe succeeds. `several`: the ranks run on several machines.
     pub fn can_join(several: bool) -> Result<()> {
         match needed(several) {
             #[cfg(feature = "simulated")]
@@ -230,7 +236,7 @@ impl Fabric {
         }
     }
 
-    /// The ranks of another launcher, of which the module of a wire knows. Collective over them.
+    /// Joins the ranks that the launcher of the wire's network has started. Collective over them.
     pub fn launch() -> Result<Launch> {
         let (name, _) = needed(true).unwrap_or_default();
         let module = module(&name)?;
@@ -238,7 +244,7 @@ impl Fabric {
         Ok(Launch(Arc::new(Started { module, rank, size })))
     }
 
-    /// Why the wire has failed, if it has.
+    /// The error with which the wire has failed, if it has.
     pub fn failure(&self) -> Option<Error> {
         self.wire.as_ref().and_then(Endpoint::failure)
     }
@@ -247,8 +253,7 @@ impl Fabric {
         self.wire.as_ref().filter(|_| self.node.is_far(peer))
     }
 
-    /// For a thread that waits: takes in what has come by a wire that wakes nobody. False: nothing
-    /// has.
+    /// Polls a wire without a descriptor once, for a thread that waits. False: there was no event.
     #[inline]
     pub fn help_wire(&self) -> bool {
         self.wire.as_ref().is_some_and(Endpoint::help)
@@ -260,12 +265,13 @@ impl Fabric {
         self.wire.as_ref().is_some_and(Endpoint::wakes_nobody)
     }
 
-    /// Shows the wire its part of a card, if it leads to the peer; answers the node's.
+    /// Takes the wire's part off a card, connects the wire to the peer if the wire leads there, and
+    /// returns the rest.
     pub(super) fn connect_wire(&self, peer: u32, mut card: Card, reach: Reach) -> Result<Card> {
         if let Some(wire) = &self.wire {
             let rest = card.blob.split_off(NODE.min(card.blob.len()));
-            // The words of devices are changed by the adapter of their owner, for its neighbours
-            // too.
+            // Even to ranks of this node, if regions with LLCL_REGION_DEVICE_ATOMICS exist: only
+            // the adapter of the owner executes atomics there.
             if reach == Reach::Wire || self.device_atomics() != 0 {
                 wire.connect(peer, &rest)?;
             }
@@ -273,33 +279,32 @@ impl Fabric {
         Ok(card)
     }
 
-    /// Places for frames that were granted to ranks that have died, and that nobody else may use
-    /// yet.
+    /// See [`Endpoint::kept_aside`].
     pub fn kept_aside(&self) -> u64 {
         self.wire.as_ref().map_or(0, |wire| wire.kept_aside() as u64)
     }
 
-    /// Who is told of peers that the wire does not reach any more.
+    /// Sets the callback for peers that the wire does not reach any more.
     pub fn on_unreachable(&self, tell: Unreachable) {
         if let Some(wire) = &self.wire {
             wire.on_unreachable(tell);
         }
     }
 
-    /// The wire, where it reads and writes the memory of peers.
+    /// The endpoint, if its wire reads and writes the memory of peers.
     pub(super) fn remote(&self) -> Option<&Endpoint> {
         self.wire.as_ref().filter(|wire| wire.memory().caps().remote)
     }
 
-    /// The atomics of regions with LLCL_REGION_DEVICE_ATOMICS, a bit for each that the wire has; 0:
-    /// there are no such regions. With a compare-and-swap the rest is a loop, see
-    /// `engine::by_device`.
+    /// The atomics that the wire executes in regions with LLCL_REGION_DEVICE_ATOMICS, see
+    /// `Caps::atomics`. 0: such regions cannot be made, since the wire has no compare-and-swap,
+    /// from which `engine::by_device` builds the missing ones.
     pub fn device_atomics(&self) -> u64 {
         let atomics = self.remote().map_or(0, |wire| wire.memory().caps().atomics);
         if atomics & COMPARE_SWAP != 0 { atomics } else { 0 }
     }
 
-    /// The way to one's own adapter.
+    /// Connects the wire to this rank itself, if atomics on own words go to the own adapter.
     pub(super) fn connect_own(&self) -> Result<()> {
         match self.remote().filter(|_| self.device_atomics() != 0) {
             Some(wire) => wire.connect(self.me, wire.card()),
@@ -307,12 +312,13 @@ impl Fabric {
         }
     }
 
-    /// Whether peers may write to this rank's memory without anything here being told.
+    /// Whether peers may write to this rank's memory without waking threads that sleep on a word of
+    /// it: the wire writes there.
     pub fn has_silent_writes(&self) -> bool {
         self.remote().is_some()
     }
 
-    /// Most bytes of an operation that is posted.
+    /// Most bytes of a read or write that is posted to the wire.
     pub fn remote_most(&self) -> u64 {
         match self.remote().map_or(0, |wire| wire.memory().caps().message_most) {
             0 => u64::MAX,
@@ -320,23 +326,23 @@ impl Fabric {
         }
     }
 
-    /// Lets peers behind the wire reach a region's memory by the wire, if it can.
+    /// Registers a region's memory with the wire, if the wire reads and writes memory.
     pub fn register(&self, key: u64, address: *mut u8, size: usize) -> Result<()> {
         self.wire.as_ref().map_or(Ok(()), |wire| wire.memory().register(key, address, size))
     }
 
-    /// Ends register(): nothing lands there over the wire any more.
+    /// Ends register(): after the return nobody reaches the memory over the wire.
     pub fn deregister(&self, key: u64) -> Result<()> {
         self.wire.as_ref().map_or(Ok(()), |wire| wire.memory().deregister(key))
     }
 
-    /// Posts operations for one peer at once; see Endpoint::post().
+    /// Posts operations for one peer in one batch; see [`Endpoint::post`].
     ///
     /// # Safety
-    /// The bytes of what was taken are valid until its end, those of reads are nobody else's.
+    /// As for Endpoint::post().
     pub unsafe fn post_remote(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
         let Some(wire) = self.remote() else { return (0, Stopped::NeedsOwner) };
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller keeps the contract of Endpoint::post().
         unsafe { wire.post(peer, wanted) }
     }
 
@@ -346,7 +352,7 @@ impl Fabric {
         self.wire.as_ref().map_or(0, Endpoint::posts)
     }
 
-    /// Keeps bytes that were posted, and whose end nobody waits for, as long as the wire.
+    /// Keeps a buffer of posted operations, for which nobody waits any more, as long as the wire.
     pub fn keep(&self, bytes: Box<[u8]>) {
         if let Some(wire) = &self.wire {
             wire.keep(bytes);
@@ -374,13 +380,13 @@ impl Carrier for Endpoint {
     }
 }
 
-/// To a peer behind the wire.
+/// The transport to peers behind the wire.
 impl Transport for Fabric {
     fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         match self.locate_far(port, address, size) {
-            // The holder of the lane's role sends the question, and this thread may be the holder:
-            // a callback that tries until it is accepted would wait for itself. The owner checks
-            // each access anyway.
+            // The holder of the lane's role sends the question for the key. This callback may run
+            // on the holder, and would wait for itself if it tried again until the key is known. So
+            // the access goes to the owner's agent, which checks each access anyway.
             Err(error) if error.status == Status::RETRY_CONNECTING && (self.in_callback)() => {
                 Ok(Access::Message(0))
             }

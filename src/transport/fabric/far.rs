@@ -1,15 +1,13 @@
-//! What this rank keeps of peers that a wire leads to. Nothing of them is mapped: what the layers
-//! above read of a neighbour in its memory stands here as far as a card has told it, or is asked
-//! for.
+//! This rank's knowledge of peers behind a wire. This rank does not map their control areas, from
+//! which the layers above read when a peer is on the same node, so it gets the contents otherwise:
 //!
-//! | of a neighbour, read in its memory | of a peer behind a wire |
+//! | in the control area of a peer on the node | of a peer behind a wire |
 //! |---|---|
-//! | how it takes messages | on its card |
-//! | its regions | asked for at the first use of a key (`wire::imports`) |
-//! | whether a number has a handler | the end of the message tells |
-//! | its sleeping threads | woken by their own rank, which executes what is stored there |
-//! | its names, by which teams meet | not at all: `coll::agreement::far_sheets` sends what stands
-//! there |
+//! | policy, number and size of its message slots | its card says them |
+//! | its directory of regions | asked for at the first use of a key (`wire::imports`) |
+//! | which numbers have handlers | unknown; the end of a message tells that there was none |
+//! | its sleeping threads | the owner wakes them: it executes what is stored there |
+//! | its names, by which teams meet | `coll::agreement::far_sheets` sends their contents |
 
 use super::Fabric;
 use crate::bootstrap::Card;
@@ -30,13 +28,14 @@ use once_cell::race::OnceBox;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of a card by which peers know how its rank takes messages: policy, slots, `medium`.
+/// Size of the part of a card that describes a rank's message slots: policy, number of slots,
+/// `medium`.
 pub(super) const NUMBERS: usize = 12;
-/// Bytes of an answer that describes a region: where it begins, its length, whether the wire
-/// reaches it, and the wire's key.
+/// Size of an answer that describes a region: base, length, whether the wire reaches it, and its
+/// remote key.
 pub const IMPORT: usize = 56;
 
-/// Those numbers of this rank.
+/// Encodes this part of this rank's card.
 pub(super) fn numbers(own: &Sizes) -> [u8; NUMBERS] {
     let mut bytes = [0; NUMBERS];
     let numbers = [own.policy as u32, own.slots as u32, own.medium as u32];
@@ -46,38 +45,41 @@ pub(super) fn numbers(own: &Sizes) -> [u8; NUMBERS] {
     bytes
 }
 
-/// Takes them from the beginning of a card.
+/// Takes this part off the beginning of a peer's card.
 pub(super) fn take_numbers(card: &mut Vec<u8>, peer: u32) -> Result<Sizes> {
     let sizes = card.split_first_chunk::<NUMBERS>().and_then(|(bytes, _)| {
         let number = |at: usize| bytes[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
         Sizes::of_far(number(0), number(4), number(8))
     });
     let Some(sizes) = sizes else {
-        fail!(ERR_SYSTEM, "card of rank {peer} says nothing that makes sense of its messages");
+        fail!(
+            ERR_SYSTEM,
+            "the card of rank {peer} has no valid numbers of message slots (policy, slots, size)"
+        );
     };
     card.drain(..NUMBERS);
     Ok(sizes)
 }
 
-/// Bytes of a word.
+/// Size of a word in bytes.
 const WORD: u64 = 8;
 
-/// What stands for the words of all these peers in this rank's memory: nobody sleeps there, nobody
-/// waits for credit, and every number has a handler (the end of a message tells if not).
+/// Stands for the control area of all these peers: no thread sleeps there, no sender waits for
+/// credit, and every number has a handler (a message to a missing one ends with an error).
 #[repr(C)]
 struct Blank {
     waiters: Waiters,
     head: MessageHead,
 }
 
-/// See the head of the file.
+/// The peers behind the wire, by rank.
 pub(super) struct FarPeers {
-    // Declared before what they point into.
+    // Declared before `blank`, into which they point, so that they are dropped first.
     peers: Box<[OnceBox<MessageSender<'static>>]>,
-    /// Their regions; of neighbours those whose words adapters change.
+    /// Known regions; for ranks of this node only those with LLCL_REGION_DEVICE_ATOMICS.
     imports: Box<[OnceBox<Mutex<Imports>>]>,
     blank: Mapping,
-    /// Questions that nobody has sent yet: of whom, and for which key.
+    /// Questions for keys that the holder of the lane's role has not sent yet: peer and key.
     questions: Mutex<Vec<(u32, u64)>>,
 }
 
@@ -96,12 +98,12 @@ impl FarPeers {
     }
 
     fn blank(&self) -> &'static Blank {
-        // SAFETY: the mapping has so many bytes, is aligned to pages, and zeroes are valid; it is
-        // kept longer than what points into it: the peers here, and ports (see Routes).
+        // SAFETY: the mapping is large enough and aligned to pages, and zeros are a valid Blank. It
+        // outlives all pointers to it: the peers here, and the ports (see Routes).
         unsafe { &*self.blank.base().cast::<Blank>() }
     }
 
-    /// What is known of a peer's regions, if it was ever asked.
+    /// The known regions of a peer, if this rank has ever used one.
     fn imports(&self, peer: u32) -> Option<MutexGuard<'_, Imports>> {
         self.imports.get(peer as usize)?.get().map(lock)
     }
@@ -110,26 +112,27 @@ impl FarPeers {
         self.peers.get(peer as usize)?.get()
     }
 
-    /// The path to a peer whose card the wire has been shown. Called once at a time.
+    /// Makes the port to a peer to which the wire connects. One thread at a time calls it.
     pub(super) fn connect(&self, me: u32, peer: u32, process: u32, sizes: Sizes) -> Result<Port> {
         let Blank { waiters, head } = self.blank();
         let sender = MessageSender::over_wire(head, sizes, (me, peer));
         let imports = ImportTable::new()?;
         self.peers[peer as usize].get_or_init(|| Box::new(sender));
-        // SAFETY: the routes drop their ports before the fabric, which has this.
+        // SAFETY: Routes drops its ports before the fabric, which owns `blank`.
         Ok(unsafe { Port::new(peer, process, waiters, imports) })
     }
 }
 
-/// See Fabric::resolver(). Not kept across what looks a region up.
+/// Looks up remote addresses for posts, see [`Fabric::resolver`]. It holds the lock of the peer's
+/// regions, so the caller must drop it before it calls locate().
 pub struct Resolver<'a> {
     own: Option<&'a Memory>,
     imports: Option<MutexGuard<'a, Imports>>,
 }
 
 impl Resolver<'_> {
-    /// The peer's side of an operation as the wire needs it, after locate() has answered Posted;
-    /// None: it is not known any more, or only its owner reaches it.
+    /// The remote address and key of an operation for the wire, after locate() has answered Posted.
+    /// None: this rank does not know the region any more, or the wire does not reach it.
     pub fn resolve(&self, address: Address) -> Option<(u64, [u64; 4])> {
         if let Some(own) = self.own {
             let (base, key) = own.wire_key(address.key)?;
@@ -141,14 +144,14 @@ impl Resolver<'_> {
 }
 
 impl Fabric {
-    /// The number of a process, from the node's part of a card, whose descriptor is closed unseen.
+    /// The number of the peer's process, from the node's part of its card.
     pub(super) fn process_of(card: &Card) -> u32 {
         let bytes = card.blob.first_chunk::<8>().copied();
         bytes.map_or(0, |bytes| u64::from_ne_bytes(bytes) as u32)
     }
 
-    /// As Transport::locate(), of a peer behind the wire. At the first use of a key
-    /// RETRY_CONNECTING: the question is sent by whoever has the lane's role next.
+    /// Transport::locate() for a peer behind the wire. RETRY_CONNECTING at the first use of a key:
+    /// the holder of the lane's role then asks the owner for the region.
     pub(super) fn locate_far(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         let (key, peer) = (Key(address.key), port.peer);
         if self.is_dead(peer) {
@@ -173,7 +176,7 @@ impl Fabric {
             Found::Ended => fail!(ERR_KEY, "key {:#x} names no live region of rank {peer}", key.0),
             Found::Unknown => {
                 lock(&self.far.questions).push((peer, key.0));
-                // Release: the question stands there before; pairs with take_news().
+                // Release: publishes the question; pairs with take_news().
                 self.news.store(true, Ordering::Release);
                 self.own.control().bell().ring();
                 Err(Error::bare(Status::RETRY_CONNECTING))
@@ -182,8 +185,8 @@ impl Fabric {
         }
     }
 
-    /// Where a word lies, for its owner, that adapters change: of a peer behind the wire, of a
-    /// neighbour, or of this rank.
+    /// The address of a word in a region with LLCL_REGION_DEVICE_ATOMICS, in its owner's process.
+    /// The owner may be any rank, also one of this node or this rank.
     pub fn locate_device(&self, port: &Port, word: Address) -> Result<u64> {
         if port.peer == self.me {
             self.shared(port).locate(port, word, WORD)?;
@@ -193,15 +196,16 @@ impl Fabric {
             Ok(Access::Posted(place)) => Ok(place),
             Ok(_) => fail!(
                 ERR_UNSUPPORTED,
-                "key {:#x} names a region with LLCL_REGION_DEVICE_ATOMICS, and no network leads there",
+                "key {:#x} names a region with LLCL_REGION_DEVICE_ATOMICS, and this rank's network \
+                 does not reach it",
                 word.key
             ),
-            // As in Transport::locate() below; only here nobody else can do it.
+            // As in Transport::locate(), except that the owner's agent cannot execute it instead.
             Err(error) if error.status == Status::RETRY_CONNECTING && (self.in_callback)() => {
                 fail!(
                     ERR_STATE,
-                    "the first atomic on key {:#x}, of a region with LLCL_REGION_DEVICE_ATOMICS, comes \
-                 from a callback, expected one outside before",
+                    "the first atomic on key {:#x}, of a region with LLCL_REGION_DEVICE_ATOMICS, \
+                     comes from a callback; expected an earlier one outside of callbacks",
                     word.key
                 )
             }
@@ -209,19 +213,19 @@ impl Fabric {
         }
     }
 
-    /// A look at the regions of a peer, or of this rank, as the wire knows them, for some
-    /// operations.
+    /// A look-up of the regions of a peer, or of this rank, for the operations of a batch.
     pub fn resolver(&self, peer: u32) -> Resolver<'_> {
         let own = self.remote().map(Endpoint::memory).filter(|_| peer == self.me);
         Resolver { own, imports: self.far.imports(peer) }
     }
 
-    /// Questions that the caller, the holder of the lane's role, is to send.
+    /// Takes the questions for keys that the caller, the holder of the lane's role, must send.
     pub fn take_questions(&self) -> Vec<(u32, u64)> {
         std::mem::take(&mut lock(&self.far.questions))
     }
 
-    /// Answers a question of a peer, in the way of an operation's bytes.
+    /// Answers a peer's question for a key: the bytes describe the region. ERR_KEY: no living
+    /// region has the key.
     pub fn describe(&self, key: u64, asker: u32) -> Result<[u8; IMPORT]> {
         let entry = self.own.control().directory(Key(key).index());
         let found = entry.and_then(|entry| Some((entry, entry.snapshot(key)?)));
@@ -230,7 +234,8 @@ impl Fabric {
         };
         entry.add_user(asker);
         let wire = self.wire.as_ref().and_then(|wire| wire.memory().wire_key(key));
-        // What a wire reaches is named by its address here, a file's region by its place in it.
+        // For a wire the base is the region's address in this process; else it is the base in the
+        // directory, which the own agent understands.
         let (base, [a, b, c, d]) = wire.unwrap_or((base, [0; 4]));
         let words = [base, length, wire.is_some().into(), a, b, c, d];
         let mut bytes = [0; IMPORT];
@@ -240,7 +245,7 @@ impl Fabric {
         Ok(bytes)
     }
 
-    /// A peer has described a region. False: those are no such bytes.
+    /// Notes a peer's answer to the question for a key. False: the answer has a wrong size.
     pub fn learn(&self, peer: u32, key: u64, bytes: &[u8]) -> bool {
         let Ok::<[u8; IMPORT], _>(bytes) = bytes.try_into() else { return false };
         let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
@@ -252,7 +257,7 @@ impl Fabric {
         true
     }
 
-    /// The question for a key has ended, otherwise than by learn().
+    /// Notes that the question for a key has ended with an error.
     pub fn not_learned(&self, peer: u32, key: u64, status: Status) {
         let Some(mut imports) = self.far.imports(peer) else { return };
         match status {
@@ -261,7 +266,7 @@ impl Fabric {
         }
     }
 
-    /// A peer has refused an operation that named this key.
+    /// Notes that a peer has refused an operation because of this key.
     pub fn forget(&self, peer: u32, key: u64) {
         if let Some(mut imports) = self.far.imports(peer) {
             imports.forget(key);

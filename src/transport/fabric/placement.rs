@@ -1,30 +1,30 @@
-//! On which node a rank runs. Ranks of one node share memory; a wire leads to all others. Where the
-//! environment asks for a wire and names no nodes, the wire leads to all ranks: each is a node.
+//! The node on which a rank runs. Ranks of one node share memory; a wire leads to all others.
 //!
-//! A node is what the kernel was started for once: its boot id says which, and the bootstrap
-//! whether a descriptor passes between two ranks of it. `LLCL_NODE_ID` overrides
-//! the boot id, for tests above all: one number for the rank whose environment it is, or a list
-//! with a number for each rank, by which ranks that are threads of one process form nodes.
+//! Ranks are on one node if their kernels have the same boot id and a hub in common, so that
+//! descriptors pass between them. If `LLCL_TRANSPORT` names a wire, each rank counts as a node, so
+//! the wire leads to all peers. `LLCL_NODE_ID` overrides both, above all for tests: it is one
+//! number for the rank in whose environment it is, or a list with a number for each rank, by which
+//! ranks that are threads of one process form several nodes.
 
 use crate::bootstrap::Bootstrap;
 use crate::fail;
 use crate::util::machine::{boot_id, chosen_node};
 use crate::util::status::Result;
 
-/// Bytes of a placement in a card.
+/// Size of a placement in a card.
 pub const BYTES: usize = 12;
 
-/// See the head of the file.
+/// The node of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Two ranks with the same share memory.
+    /// Ranks with equal identities share memory.
     identity: u64,
-    /// What users are told of it: the variable's number; else 0 where no wire leads anywhere, so
-    /// that there is one node only, and a part of the identity where one does.
+    /// The number of the node for users: that of `LLCL_NODE_ID`; without it the lower half of the
+    /// identity, or 0 if there is no wire and so only one node.
     pub number: u32,
 }
 
-/// The boot id, or the variable's number, as one number whose halves both differ.
+/// A hash of which both halves depend on all bytes.
 fn scramble(bytes: &[u8]) -> u64 {
     // FNV-1a, and a last mixing.
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -34,19 +34,19 @@ fn scramble(bytes: &[u8]) -> u64 {
 }
 
 impl Placement {
-    /// Where this rank runs. `networked`: a wire leads to other nodes; `forced`: the environment
-    /// asks for it.
+    /// The node of this rank. `networked`: there is a wire; `forced`: the environment names it.
     pub fn own(bootstrap: &Bootstrap, networked: bool, forced: bool) -> Result<Placement> {
         if let Some(number) = chosen_node(bootstrap.rank(), bootstrap.size())? {
             return Ok(Placement { identity: scramble(&number.to_le_bytes()), number });
         }
-        // One boot id may have several nodes: see bootstrap::external.
+        // With the hub's rank, since ranks with one boot id may have several hubs (containers): see
+        // bootstrap::external.
         let first = if forced { bootstrap.rank() } else { bootstrap.leader() };
         let identity = scramble(&[&boot_id()[..], &first.to_le_bytes()].concat());
         Ok(Placement { identity, number: if networked { identity as u32 } else { 0 } })
     }
 
-    /// As it stands at the beginning of a card.
+    /// Encodes the placement for a card.
     pub fn encode(self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
         bytes[..8].copy_from_slice(&self.identity.to_ne_bytes());
@@ -54,10 +54,11 @@ impl Placement {
         bytes
     }
 
-    /// Takes the placement from the beginning of a peer's card.
+    /// Takes the placement off the beginning of a peer's card.
     pub fn take(card: &mut Vec<u8>, peer: u32) -> Result<Placement> {
         let Some((bytes, rest)) = card.split_first_chunk::<BYTES>() else {
-            fail!(ERR_SYSTEM, "card of rank {peer} has {} bytes, expected more", card.len());
+            let size = card.len();
+            fail!(ERR_SYSTEM, "the card of rank {peer} has {size} bytes, expected {BYTES} or more");
         };
         let (identity, number) = bytes.split_at(8);
         let placement = Placement {
@@ -68,12 +69,12 @@ impl Placement {
         Ok(placement)
     }
 
-    /// A number that only ranks of this node have.
+    /// The identity of the node, which no other node has.
     pub fn identity(self) -> u64 {
         self.identity
     }
 
-    /// Whether ranks at these two places share memory.
+    /// Whether ranks with these two placements share memory.
     pub fn shares_memory_with(self, other: Placement) -> bool {
         self.identity == other.identity
     }

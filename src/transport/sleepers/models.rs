@@ -1,5 +1,5 @@
-//! Loom goes through the orders of one sleep beside stores. No time passes in it: a lost wake-up is
-//! a thread that sleeps for ever, which loom reports.
+//! Loom models: a sleep concurrent with stores. No time passes under loom, so a lost wake-up makes
+//! a thread sleep for ever, which loom reports as a deadlock.
 
 use super::*;
 use crate::transport::address::Address;
@@ -7,7 +7,7 @@ use crate::util::sync::{Arc, AtomicU64, Ordering};
 use loom::thread;
 
 fn at(word: u64) -> Awaited {
-    // A key of 0 names nothing.
+    // Any key but 0.
     Awaited { name: Some(Address { offset: word * 8, key: 64 }), local: Some(0x1000 + word * 8) }
 }
 
@@ -79,7 +79,8 @@ fn loom_an_own_completion_wakes_the_sleeper() {
     });
 }
 
-/// One leaves while another comes, of the same word: marks and place stay.
+/// A thread that stops waiting for a word does not remove the place and marks of a second thread
+/// that begins to wait for it.
 #[test]
 fn loom_who_leaves_takes_no_marks_from_who_comes() {
     model(2, || {
@@ -94,7 +95,7 @@ fn loom_who_leaves_takes_no_marks_from_who_comes() {
     });
 }
 
-/// One thread waits for two words, each with a place, on one bell.
+/// A thread waits for two words, each with its place, on one bell.
 #[test]
 fn loom_one_of_several_words_wakes_the_sleeper() {
     model(2, || {
@@ -107,7 +108,8 @@ fn loom_one_of_several_words_wakes_the_sleeper() {
     });
 }
 
-/// With two places left of which one stands for all others, two words and a thread for each.
+/// Two threads wait for two words while one ordinary place is free, so one of them sleeps at the
+/// last place.
 #[test]
 fn loom_words_beyond_the_last_place_are_woken_as_well() {
     model(1, || {

@@ -5,11 +5,11 @@ const WORD: Address = Address { offset: 64, key: 7 };
 const AWAITED: Awaited = Awaited { name: Some(WORD), local: Some(0x1000) };
 
 fn waiters() -> Box<Waiters> {
-    // SAFETY: made of atomics; all zero means that nobody sleeps, see the type.
+    // SAFETY: the type consists of atomics; all zero means that no thread sleeps.
     unsafe { Box::new(std::mem::zeroed()) }
 }
 
-/// Whether `act`, done while a thread is about to sleep, rings its bell.
+/// Whether `act` rings the bell of a thread that is about to sleep.
 fn rings(awaited: Awaited, act: impl Fn(&Waiters)) -> bool {
     let (waiters, sleepers) = (waiters(), Sleepers::default());
     let rung = std::cell::Cell::new(false);
@@ -58,7 +58,7 @@ fn own_completions_wake_those_who_wait_for_their_word_or_for_anything() {
     assert!(!rings(Awaited::ANYTHING, |waiters| waiters.touched(WORD, 8)));
 }
 
-/// A store to a neighbour finds no bit while its neighbours of the marks sleep.
+/// Of 64 neighbouring words only the awaited one has its bit set in the marks.
 #[test]
 fn who_stores_elsewhere_does_not_even_search() {
     let (waiters, sleepers) = (waiters(), Sleepers::default());
@@ -93,7 +93,8 @@ fn threads_beyond_the_last_place_share_it_and_are_woken_by_anything() {
     assert!(!waiters.any() && !waiters.any_at(at(5).name.unwrap()));
 }
 
-/// The bell of the first place is rung for each of the words, and for no other.
+/// A store into any of several awaited words rings the bell of the first place; other stores do
+/// not.
 #[test]
 fn a_thread_that_waits_for_several_words_has_one_bell() {
     let (waiters, sleepers) = (waiters(), Sleepers::default());
@@ -111,7 +112,7 @@ fn a_thread_that_waits_for_several_words_has_one_bell() {
     assert_eq!(rung(&|| waiters.touched(at(2), 8)), [false, true]);
     assert_eq!(rung(&|| waiters.touched(at(9), 8)), [true, true]);
     assert_eq!(rung(&|| waiters.touched(at(3), 8)), [false, false]);
-    // A thread that waits for the first of these words alone shares its bell.
+    // A thread that waits only for the first of these words shares the place and the bell.
     assert_eq!(sleepers.enter(&waiters, &[word(1)]), 1);
     assert_eq!(sleepers.enter(&waiters, &[word(2)]), 4, "a place of its own");
     sleepers.leave(&waiters, 1, true);
@@ -120,7 +121,7 @@ fn a_thread_that_waits_for_several_words_has_one_bell() {
         sleepers.leave(&waiters, place, false);
     }
     assert!(!waiters.any());
-    // More than there is place for share the last one.
+    // More words than places: the last place stands for all of them.
     let many: Vec<Awaited> = (0..PLACES as u64).map(word).collect();
     assert_eq!(sleepers.enter(&waiters, &many), PLACES - 1);
     assert!(waiters.any_at(at(1 << 20)));
@@ -134,13 +135,13 @@ fn a_time_limit_is_kept_and_told() {
     for limit in [0, 1, 5, 30] {
         let limit = Duration::from_millis(limit);
         let begin = Instant::now();
-        // A signal may end a sleep early, with true.
+        // A signal may end a sleep early; sleep() then returns true.
         while sleepers.sleep(&waiters, &[AWAITED], Some(limit), || false) {}
         assert!(begin.elapsed() >= limit);
     }
 }
 
-/// A store that nobody announces is seen all the same in the first second.
+/// In its first second a sleeper notices a store that rings no bell.
 #[test]
 fn what_changes_without_a_bell_is_seen_after_a_nap() {
     let (waiters, sleepers) = (waiters(), Sleepers::default());
