@@ -1,5 +1,6 @@
-//! The atomic operations themselves, on a word that is mapped here. There is one implementation,
-//! whichever thread executes it, so that a word has one history.
+//! The atomic operations on a mapped word. Callers, executors and owners all use this one
+//! implementation, so all atomics on a word are totally ordered, whichever rank or path executes
+//! them.
 
 use crate::util::status::Status;
 use std::sync::atomic::Ordering::AcqRel;
@@ -7,7 +8,7 @@ use std::sync::atomic::Ordering::Acquire;
 use std::sync::atomic::{AtomicI8, AtomicI16, AtomicI32, AtomicI64};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-/// Operations, numbered as in the C interface.
+/// Operations, with the numbers of the C interface.
 pub mod op {
     #![allow(missing_docs)]
     pub const LOAD: u8 = 1;
@@ -24,7 +25,7 @@ pub mod op {
     pub const PROD: u8 = 12;
 }
 
-/// Types, numbered as in the C interface.
+/// Types, with the numbers of the C interface.
 pub mod kind {
     #![allow(missing_docs)]
     pub const I32: u8 = 1;
@@ -50,7 +51,7 @@ pub fn width(kind: u8) -> Option<usize> {
     }
 }
 
-/// Whether the operation makes sense for the type: bits of floating-point numbers are not combined.
+/// Whether the type has the operation: there is no AND, OR and XOR of floating-point numbers.
 pub fn supported(op: u8, kind: u8) -> bool {
     let floating = matches!(kind, kind::F32 | kind::F64);
     width(kind).is_some()
@@ -67,13 +68,13 @@ pub fn is_one_instruction(op: u8, kind: u8) -> bool {
     match op {
         op::LOAD..=op::COMPARE_SWAP => true,
         op::ADD | op::SUB => !matches!(kind, kind::F32 | kind::F64),
-        // What the word held before is answered, which instructions of x86 do for sums only.
+        // apply() returns the old value; of these, x86 has a fetching instruction for sums only.
         op::AND | op::OR | op::XOR => !cfg!(target_arch = "x86_64"),
         _ => false,
     }
 }
 
-/// Executes a supported operation and returns what the word held before, in the low-order bytes.
+/// Executes a supported operation and returns the old value of the word, in the low-order bytes.
 ///
 /// # Safety
 /// `word` is mapped, aligned to the type's width, and changed by atomic operations only.
@@ -128,7 +129,7 @@ macro_rules! on_integer {
             let (operand, compare) = (operand as $number, compare as $number);
             let old = match op {
                 op::LOAD => word.load(Acquire),
-                // A store that fetches is a swap, and on this kind of word as cheap.
+                // apply() returns the old value of a store, too.
                 op::STORE | op::SWAP => word.swap(operand, AcqRel),
                 op::COMPARE_SWAP => {
                     match word.compare_exchange(compare, operand, AcqRel, Acquire) {
@@ -163,7 +164,7 @@ on_integer!(on_i8, AtomicI8, u8, i8);
 
 macro_rules! combine {
     ($name:ident, $number:ty) => {
-        /// The operations that need arithmetic; min and max ignore a NaN.
+        /// The operations on floating-point numbers; min and max ignore a NaN.
         fn $name(op: u8, old: $number, operand: $number) -> $number {
             match op {
                 op::ADD => old + operand,
@@ -179,7 +180,7 @@ macro_rules! combine {
 combine!(combine_f32, f32);
 combine!(combine_f64, f64);
 
-/// Stores a fetched value where the user wants it; null: nowhere.
+/// Stores a fetched value at the user's address, if it is not null.
 ///
 /// # Safety
 /// `result` is null or valid for writing the type's width.
@@ -199,7 +200,7 @@ pub unsafe fn deliver(result: *mut u8, kind: u8, old: u64) {
     }
 }
 
-/// What a signal does, numbered as in the C interface, as an atomic operation.
+/// The atomic operation of a signal, whose kind has the number of the C interface.
 pub fn signal_op(code: u8) -> Result<u8, Status> {
     match code {
         1 => Ok(op::STORE),

@@ -11,7 +11,7 @@ use crate::transport::address::Address;
 pub struct Op(pub u8);
 
 impl Op {
-    /// Nothing: a place in the queue that was given back.
+    /// Nothing: a slot of the queue whose reservation was dropped.
     pub const NOTHING: Op = Op(0);
     /// Copies from the peer.
     pub const READ: Op = Op(1);
@@ -21,46 +21,46 @@ impl Op {
     pub const WRITE_SIGNAL: Op = Op(3);
     /// Changes a word of the peer atomically.
     pub const ATOMIC: Op = Op(4);
-    /// Ends when everything before it has ended.
+    /// Ends when all commands before it have ended: those to one peer, or to ALL_PEERS.
     pub const FLUSH: Op = Op(5);
-    /// Sends an active message: `local` is a `messages::deferred::Deferred` in a box of its own. In
-    /// the table of operations in flight `operand` is its address.
+    /// Sends an active message. In the queue `local` is a boxed `messages::deferred::Deferred`; in
+    /// the in-flight table `operand` is the box and `local` the payload.
     pub const MESSAGE: Op = Op(6);
-    /// Copies many pieces: `local` is an `engine::pieces::Pieces` in a box of its own.
+    /// Copies many pieces: `local` is a boxed `engine::pieces::Pieces`.
     pub const PIECES: Op = Op(7);
-    /// Asks the peer to let go of this rank's regions that have ended. It is the library's own: no
+    /// Asks the peer to unmap this rank's freed regions. An operation of the library's own: no
     /// flush waits for it.
     pub const LET_GO: Op = Op(8);
-    /// Some pieces of a larger read, by one message: `local` is the first of `compare` entries of
-    /// the list in the `engine::pieces::Pieces` that `operand` names. Only in the table of
-    /// operations in flight.
+    /// Reads some of the pieces of a larger read by one message: `operand` is the
+    /// `engine::pieces::Pieces`, `local` the first of `compare` entries of its list. Occurs only in
+    /// the in-flight table.
     pub const READ_MANY: Op = Op(9);
-    /// As READ_MANY, of a write.
+    /// Like READ_MANY, for a write.
     pub const WRITE_MANY: Op = Op(10);
-    /// Asks a peer behind a wire what the key in `remote` leads to. The library's own, likewise.
+    /// Asks a peer behind a wire for the address and the network's key of the region that the key
+    /// in `remote` names. An operation of the library's own: no flush waits for it.
     pub const IMPORT: Op = Op(11);
-    /// Tells the same layer at the peer something: `local` is an `engine::notices::PostedNotice` in
-    /// a box of its own.
+    /// Sends a notice to the peer: `local` is a boxed `engine::notices::PostedNotice`.
     pub const NOTICE: Op = Op(12);
 }
 
 impl Op {
-    /// Whether it is the library's own, which no flush waits for.
+    /// Whether the library itself has posted the operation; no flush waits for it.
     pub fn is_own(self) -> bool {
         matches!(self, Op::LET_GO | Op::IMPORT)
     }
 
-    /// Whether a message of such a command brings or asks for many pieces.
+    /// Whether one message of the command writes or reads several pieces.
     pub fn is_many(self) -> bool {
         matches!(self, Op::READ_MANY | Op::WRITE_MANY)
     }
 }
 
-/// `code` of a read or a write that is a piece of a larger operation: `operand` is its
-/// `engine::pieces::Pieces`.
+/// `code` of a read or a write that is one piece of a larger operation: `operand` is the
+/// `engine::pieces::Pieces` of that operation.
 pub const PIECE: u8 = u8::MAX;
 
-/// `peer` of a flush that means all of them.
+/// `peer` of a flush that waits for the operations with all peers.
 pub const ALL_PEERS: u32 = u32::MAX;
 
 /// One operation.
@@ -68,44 +68,46 @@ pub const ALL_PEERS: u32 = u32::MAX;
 pub struct Command {
     /// What to do.
     pub op: Op,
-    /// Atomic operation, or what a signal does, or PIECE.
+    /// The atomic operation; of a write with signal, the one on the signal word; or PIECE.
     pub code: u8,
     /// Type of an atomic operation's word.
     pub kind: u8,
-    /// With whom.
+    /// The rank of the peer.
     pub peer: u32,
-    /// The peer's side.
+    /// The address in the peer's memory.
     pub remote: Address,
-    /// Our side: source, destination, or place of an atomic's result (may be null).
+    /// The address in this rank's memory: source, destination, or result of an atomic (may be
+    /// null).
     pub local: *mut u8,
     /// Bytes to be copied.
     pub size: u64,
-    /// First number of an atomic, or the signal's value.
+    /// Operand of an atomic, or the signal's value.
     pub operand: u64,
     /// What a compare-and-swap compares with.
     pub compare: u64,
     /// The word that a signal changes.
     pub signal: Address,
-    /// Fires when the source may be reused.
+    /// Local completion: fires when the source may be reused.
     pub on_local: Completion,
-    /// Fires when all is done.
+    /// Fires when the operation has ended.
     pub on_complete: Completion,
 }
 
-// SAFETY: a command is data; the addresses in it stay valid, wherever it is executed, until its
-// completion has fired, as the user has promised.
+// SAFETY: a command is data; the user keeps the memory at its addresses valid, for any thread,
+// until its completion has fired.
 unsafe impl Send for Command {}
 
 const NOWHERE: Address = Address { offset: 0, key: 0 };
 
 impl Command {
-    /// Whether the command was made to carry its bytes: of all that name memory of the caller by
-    /// its address, an atomic keeps it and a write does not.
+    /// Whether a command whose `local` is a pointer carries its bytes: a write does, since the
+    /// caller may reuse the source at once. An atomic does not: its `local` is where the result
+    /// goes.
     pub fn carries_bytes(&self) -> bool {
         self.op == Op::WRITE
     }
 
-    /// The change of a signal word alone, as an atomic operation; the completions stay.
+    /// The change of the signal word alone, as an atomic operation with the same completions.
     pub fn signal_alone(&self) -> Command {
         let Command { code, operand, on_local, on_complete, .. } = *self;
         let mut signal = Command::new(Op::ATOMIC, self.peer);
@@ -115,7 +117,7 @@ impl Command {
         signal
     }
 
-    /// A command with nothing in it but its operation and peer.
+    /// A command with an operation and a peer; all else is 0, null or nothing.
     pub const fn new(op: Op, peer: u32) -> Command {
         Command {
             op,

@@ -19,12 +19,13 @@
 //! | `Slot::mark` | low half of a position with bit 0 set: filled for that position; any other value: not yet | the producer that reserved it |
 //! | `Slot::touched` | nothing; a store to it fetches the line | producers, while the slot is free |
 //!
-//! A slot is free for position p when p < head + capacity; the consumer never writes slots, so a
-//! filled line travels one way only. The mark of an earlier round differs in the position, the
-//! mark of a fresh slot (0) in bit 0, so nothing has to be erased.
+//! A slot is free for position p when p < head + capacity. The consumer never writes to slots, so
+//! a filled line moves in one direction only. Nor has it to erase marks: the mark of an earlier
+//! round differs in the position, that of an unused slot (0) in bit 0.
 //!
-//! Nearly all orders on `tail` are relaxed: whether a slot may be written is told by `head`,
-//! whether it may be read by `mark`. The tail only hands out positions, each to one producer.
+//! The orders on `tail` are relaxed, since it only gives each position to one producer. `head`
+//! decides whether a producer may write to a slot, `mark` whether the consumer may read it, and
+//! these two carry the Release and Acquire.
 //!
 //! # Sleeping
 //!
@@ -34,8 +35,8 @@
 //! ([`Reservation::commit`] returns true) and posts to a consumer that is awake do nothing at all.
 //! `engine::doorbell` continues from there.
 //!
-//! A producer that was preempted between the clearing and the ringing delays nobody needlessly:
-//! its slot is the first one after the sleep and the consumer could not pass it anyway.
+//! A producer that is preempted between clearing the bit and ringing delays no other producer
+//! further: its slot is the first one after the sleep, so the consumer could not go past it anyway.
 
 use std::cell::Cell;
 use std::fmt;
@@ -61,8 +62,8 @@ pub const MAX_RUN: usize = 8;
 
 /// What a ring can carry: plain values, of which one stands for "nothing to do".
 pub trait Entry: Copy + Send + 'static {
-    /// Fills the slots of a reservation that was dropped without commit. The consumer's owner
-    /// passes over it as over a command that has no effect.
+    /// The value of the slots of a reservation that was dropped without commit. The executor skips
+    /// it.
     const NOTHING: Self;
 }
 
@@ -71,8 +72,8 @@ pub struct CommandQueue<T: Entry> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer's end: there is one, and the thread that has it is the executor. It may move
-/// between threads through a lock, which is how the role does.
+/// The consumer's end. There is one; the holder of the executor role uses it. A lock that orders
+/// its holders, as the role does, may pass it from thread to thread.
 pub struct Consumer<T: Entry> {
     shared: Arc<Shared<T>>,
     /// Next position to consume; `head` is the published copy.
@@ -88,23 +89,23 @@ pub struct Reservation<'a, T: Entry> {
     shared: &'a Shared<T>,
     position: u64,
     count: u32,
-    /// This reservation cleared WAITING: the duty to ring the doorbell is here.
+    /// This reservation has cleared WAITING, so its thread must ring the doorbell.
     waiting: bool,
-    /// An exchange has failed before.
+    /// Another producer has taken a position between this one's load of `tail` and its exchange.
     contended: bool,
 }
 
 impl<T: Entry> CommandQueue<T> {
     /// A ring of `capacity` slots, a power of two and at least 8.
     ///
-    /// `wake` rings the doorbell of the thread that sleeps after [`Consumer::try_wait`]. The ring
-    /// calls it only where a dropped reservation leaves the duty to ring with nobody; a commit
-    /// hands it to its caller, which may prefer to take the executor's role itself.
+    /// `wake` rings the doorbell of the thread that sleeps after [`Consumer::try_wait`]. The queue
+    /// calls it only when a reservation that must ring is dropped. A commit returns the duty to its
+    /// caller, which may take the executor's role instead of ringing.
     ///
-    /// Fails where there is no memory for it.
+    /// Fails if there is no memory for the slots.
     ///
     /// # Panics
-    /// When the capacity is not as said; configuration is checked before it gets here.
+    /// If the capacity is no power of two or out of range; the configuration was checked before.
     pub fn new(
         capacity: usize,
         wake: impl Fn() + Send + Sync + 'static,
@@ -142,7 +143,7 @@ impl<T: Entry> CommandQueue<T> {
 
     /// Takes `count` consecutive slots (1 to [`MAX_RUN`]), or none: `None` means full, at once.
     ///
-    /// Lock-free: a compare-and-swap fails only because another thread's succeeded.
+    /// Lock-free: if another thread makes the compare-and-swap fail, that thread's has succeeded.
     ///
     /// # Panics
     /// When `count` is 0 or above [`MAX_RUN`].
@@ -172,63 +173,63 @@ impl<T: Entry> CommandQueue<T> {
                     let count = count as u32;
                     return Some(Reservation { shared, position, count, waiting, contended });
                 }
-                // Not where the consumer lay down or got up, nor where an exchange fails for no
-                // reason.
+                // No other producer if only WAITING has changed, or if the exchange has failed
+                // spuriously.
                 Err(now) => contended |= (now ^ tail) & !WAITING != 0,
             }
             backoff.spin();
-            // Not what the exchange has seen: during the pause others have gone on.
+            // Loaded again: others may have changed it during the pause.
             tail = shared.tail.tail.load(Ordering::Relaxed);
         }
     }
 
-    /// Whether nothing is reserved or filled. A hint: it may be outdated when it arrives.
+    /// Whether no slot is reserved or filled. A hint: other threads may change it at once.
     pub fn is_empty(&self) -> bool {
-        // Relaxed: nothing is read on the strength of the answer.
+        // Relaxed: a hint, on which no further load relies.
         let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
         tail == self.shared.head.load(Ordering::Relaxed)
     }
 
-    /// Whether all that the caller knows to have been posted has been released: what the consumer
-    /// did before that is seen.
+    /// Whether the consumer has released all slots that the caller knows to be posted. If so, the
+    /// caller sees what the consumer did before it released them.
     #[inline]
     pub fn is_drained(&self) -> bool {
-        // Relaxed: whatever the caller knows of lies before it, and where the two are the same,
-        // whichever was read first, the consumer has passed it.
+        // Relaxed: the posts that the caller knows of lie before any tail that it can read. If head
+        // equals that tail, the consumer has released them, whichever word was read first.
         let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
         // Acquire: pairs with the Release in Consumer::release.
         tail == self.shared.head.load(Ordering::Acquire)
     }
 
-    /// How many slots are reserved or filled; a number of the past.
+    /// How many slots are reserved or filled. A hint, like is_empty().
     #[inline]
     pub fn backlog(&self) -> usize {
-        // Relaxed: nothing is read on the strength of the answer.
+        // Relaxed: a hint, on which no further load relies.
         let head = self.shared.head.load(Ordering::Relaxed);
         let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
         (tail.wrapping_sub(head) / STEP) as usize
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()
     }
 }
 
 impl<T: Entry> Reservation<'_, T> {
-    /// How many slots this is.
+    /// The number of reserved slots.
     #[inline]
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether another producer came in between.
+    /// Whether another producer has reserved at the same moment.
     #[inline]
     pub fn is_contended(&self) -> bool {
         self.contended
     }
 
-    /// Slot `index`, to be filled in place. It holds some value of the past: set every field.
+    /// Slot `index`, to be filled in place. It holds an old value: set every field.
     ///
     /// # Panics
     /// When `index` is not below the reserved count.
@@ -248,8 +249,9 @@ impl<T: Entry> Reservation<'_, T> {
         *self.slot_mut(index) = value;
     }
 
-    /// Hands the slots to the consumer. True: it sleeps, and this caller, as the only one, has to
-    /// ring its doorbell (or to take the executor's role and, on leaving it, arm again).
+    /// Hands the slots to the consumer. True: the consumer sleeps, and the caller is the only
+    /// thread that must ring its doorbell (or take the executor's role, and arm again when it gives
+    /// it up).
     #[inline]
     #[must_use = "true obliges the caller to wake the consumer"]
     pub fn commit(self) -> bool {
@@ -259,7 +261,7 @@ impl<T: Entry> Reservation<'_, T> {
         waiting
     }
 
-    /// Sets the marks, the first slot's last: a thread that sees that one sees all slots of the
+    /// Sets the marks, that of the first slot last: a consumer that sees it sees all slots of the
     /// reservation.
     #[inline]
     fn publish(&self) {
@@ -287,25 +289,24 @@ impl<T: Entry> Drop for Reservation<'_, T> {
 }
 
 impl<T: Entry> Consumer<T> {
-    /// The entry `index` places behind the next one, where it and all before it are filled.
+    /// The entry `index` slots behind the next one, if that slot and all before it are filled.
     ///
-    /// `None` means "nothing yet", also when a producer has reserved the slot and was preempted
-    /// before its commit. Do not spin on that: [`try_wait`](Consumer::try_wait) refuses in this
-    /// state, so yield the core, or nap, and look again.
+    /// `None` also if a producer has reserved the slot and was preempted before its commit. In this
+    /// state [`try_wait`](Consumer::try_wait) refuses; do not spin, but yield the core or nap.
     #[inline]
     pub fn peek(&self, index: usize) -> Option<&T> {
         if self.seen.get() <= index as u64 && !self.see(index as u64) {
             return None;
         }
         let slot = self.shared.slot(self.position.wrapping_add(STEP * index as u64));
-        // SAFETY: filled, as seen above, and no producer writes it before release(), which needs
-        // the Consumer mutably and so ends this borrow.
+        // SAFETY: filled, as seen above, and no producer writes to it before release(), which
+        // borrows the Consumer mutably and so ends this borrow.
         Some(slot.value.with(|value| unsafe { &*value }))
     }
 
-    /// Looks for filled slots up to a few behind `index`: the lines of all come at a time, where
-    /// entries that are executed in between would make each wait for the one before. False: `index`
-    /// is none.
+    /// Reads the marks up to AHEAD slots from `index` on, so that their lines are fetched in
+    /// parallel; if entries were executed in between, each fetch would begin after the one before.
+    /// False: slot `index` is not filled.
     #[inline]
     fn see(&self, index: u64) -> bool {
         let mut seen = self.seen.get();
@@ -321,10 +322,10 @@ impl<T: Entry> Consumer<T> {
         seen > index
     }
 
-    /// Gives the first `count` entries' slots back to the producers: one store for a whole batch.
+    /// Gives the slots of the first `count` entries back to the producers, by one store.
     ///
     /// # Panics
-    /// When `count` exceeds what [`peek`](Consumer::peek) has shown.
+    /// If [`peek`](Consumer::peek) has shown fewer entries.
     #[inline]
     pub fn release(&mut self, count: usize) {
         let seen = self.seen.get();
@@ -336,7 +337,7 @@ impl<T: Entry> Consumer<T> {
         self.shared.head.store(self.position, Ordering::Release);
     }
 
-    /// Whether nothing is reserved or filled behind what was released.
+    /// Whether no slot is reserved or filled that was not released.
     #[inline]
     pub fn is_empty(&self) -> bool {
         // Relaxed: only this thread moves the position, and a caller that needs certainty calls
@@ -344,36 +345,35 @@ impl<T: Entry> Consumer<T> {
         self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING == self.position
     }
 
-    /// How many slots are reserved or filled behind what was released.
+    /// How many slots are reserved or filled and were not released.
     #[inline]
     pub fn backlog(&self) -> usize {
-        // Relaxed: a number of the past by the time it is used.
+        // Relaxed: a hint, on which no further load relies.
         let tail = self.shared.tail.tail.load(Ordering::Relaxed) & !WAITING;
         (tail.wrapping_sub(self.position) / STEP) as usize
     }
 
-    /// Arms the ring for a sleep: true when it is empty and the next reservation will find
-    /// `WAITING` set. False: there is work, or a producer is about to commit some.
+    /// Arms the queue for a sleep. True: the queue is empty, and the next reservation will find
+    /// `WAITING` set. False: an entry is filled, or a producer has reserved a slot.
     ///
-    /// The caller has taken its doorbell's ticket before and sleeps only after all its sources have
-    /// answered true (see `engine::doorbell`). It may give the role away while it sleeps: a thread
-    /// that leaves the role afterwards calls this again in its name, and rings where it answers
-    /// false.
+    /// The caller has read its doorbell's ticket before, and sleeps only if all its sources have
+    /// returned true (see `engine::doorbell`). It may give the role up while it sleeps: each later
+    /// holder calls this again before it gives the role up, and rings if the result is false.
     pub fn try_wait(&mut self) -> bool {
-        // Relaxed: what counts is the order of the changes of this one word. That the doorbell's
-        // ticket is old enough follows from its own Release and Acquire.
+        // Relaxed: only the order of this word's changes matters. The doorbell's own Release and
+        // Acquire ensure that the ticket is old enough.
         let armed = self.shared.tail.tail.compare_exchange(
             self.position,
             self.position | WAITING,
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
-        // An error with the bit set: armed before and not cleared by anybody since.
+        // If the exchange fails with the bit set: armed before, and no producer has cleared it.
         armed.is_ok() || armed == Err(self.position | WAITING)
     }
 
-    /// Takes [`try_wait`](Consumer::try_wait) back. False: a producer has cleared the bit already
-    /// and rings, or has rung; that costs the next sleep one vain round and nothing else.
+    /// Cancels [`try_wait`](Consumer::try_wait). False: a producer has cleared the bit and rings,
+    /// or has rung; the next sleep then ends at once, without work, and is begun again.
     pub fn cancel_wait(&mut self) -> bool {
         // Relaxed: as in try_wait.
         self.shared.tail.tail.fetch_and(!WAITING, Ordering::Relaxed) & WAITING != 0
@@ -388,7 +388,7 @@ impl<T: Entry> Clone for CommandQueue<T> {
 
 impl<T: Entry> fmt::Debug for CommandQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ring {{ capacity: {}, empty: {} }}", self.capacity(), self.is_empty())
+        write!(f, "CommandQueue {{ capacity: {}, empty: {} }}", self.capacity(), self.is_empty())
     }
 }
 

@@ -1,5 +1,5 @@
-//! The completer: takes in what has come from peers, answers their requests, and moves the
-//! operations in flight on.
+//! The completer: receives requests and answers of peers and completions of a network, serves the
+//! requests, and advances the operations in flight.
 
 use crate::engine::by_owner::{self, InFlight, Served};
 use crate::engine::command::Op;
@@ -9,7 +9,8 @@ use crate::engine::routes::Routes;
 use crate::transport::{Message, Reply, Sink};
 use crate::util::status::Status;
 
-/// Answers waiting to be taken in; a round polls no more than fit.
+/// The receivers' sink for one round: serves requests at once, and collects answers and completions
+/// until the receivers have been polled.
 struct Inflow<'a> {
     routes: &'a Routes,
     slots: &'a mut InFlightTable<InFlight>,
@@ -19,19 +20,20 @@ struct Inflow<'a> {
 }
 
 impl Inflow<'_> {
-    /// Whether it was served; if not, it must be kept.
+    /// Serves a request. False: the caller must keep it and serve it again later.
     fn serve(&mut self, message: &Message, bytes: &[u8]) -> bool {
         let served = by_owner::serve(self.routes, message, bytes);
         self.unserved.unannounced |= served == Served::Later;
         served == Served::Done
     }
 
-    /// Tries again to serve requests that wait for a contact, where one has ended.
+    /// Serves kept requests again, if a contact has ended since the last try.
     fn serve_again(&mut self) {
         if self.unserved.messages.is_empty() || !self.unserved.may_go_on(self.routes) {
             return;
         }
-        // Before the look at the ports: a contact that ends meanwhile is looked at next time.
+        // Read before serve() looks at the ports: if a contact ends in between, the next round
+        // tries again.
         self.unserved.contacts = self.routes.contacts();
         self.unserved.unannounced = false;
         let mut messages = std::mem::take(&mut self.unserved.messages);
@@ -48,8 +50,8 @@ impl Sink for Inflow<'_> {
     }
 
     fn reply(&mut self, mut reply: Reply, bytes: &[u8]) {
-        // An answer to an operation that was ended meanwhile finds nothing, nor does a second one.
-        // What a network has is not the peer's to end.
+        // The tag finds nothing if the operation has ended, for instance by an earlier answer. A
+        // peer cannot end an operation that was posted to a network.
         let operation = self.slots.get_mut(Tag(reply.tag));
         let operation = operation.filter(|operation| operation.sent && !operation.is_posted());
         let Some(operation) = operation else { return };
@@ -104,7 +106,7 @@ impl LaneState {
 
     fn answered(&mut self, routes: &Routes, reply: Reply) {
         let tag = Tag(reply.tag);
-        // What one answer of a round ends, another cannot end again.
+        // Another answer of this round may have ended the operation, or advanced it.
         let Some(operation) = self.slots.get_mut(tag) else { return };
         if !operation.sent || operation.is_posted() {
             return;

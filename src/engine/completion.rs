@@ -1,4 +1,5 @@
-//! What happens when an operation ends: a call, a store or an addition, or nothing.
+//! Completions: the action at the end of an operation, which is a callback, a store to a word, an
+//! addition to a word, or nothing.
 
 use crate::engine::user_function;
 use crate::fail;
@@ -25,18 +26,18 @@ pub type Callback = unsafe extern "C-unwind" fn(data: *mut c_void, status: Statu
 
 /// Nothing happens.
 pub const NONE: u32 = 0;
-/// A function is called.
+/// The library calls a function.
 pub const CALL: u32 = 1;
-/// A word is set.
+/// The library stores 1, or a failure's status, to a word.
 pub const STORE: u32 = 2;
-/// A word is increased.
+/// The library adds 1 to a word, and sets WORD_FAILED after a failure.
 pub const ADD: u32 = 3;
 
 /// Bit of a STORE or ADD word that says that an operation failed.
 pub const WORD_FAILED: u64 = 1 << 63;
 
-/// A completion as plain data. Its user vouches for the function, its argument and the word until
-/// it has fired.
+/// A completion as plain data. The user keeps the function, its argument and the word valid until
+/// the completion has fired.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Completion {
@@ -59,12 +60,12 @@ impl Completion {
         target: std::ptr::null_mut(),
     };
 
-    /// A word that becomes non-zero.
+    /// A completion that stores to `word`.
     pub fn store_on(word: &AtomicU64) -> Completion {
         Completion { kind: STORE, target: word.as_ptr().cast(), ..Completion::NOTHING }
     }
 
-    /// A copy, made word by word.
+    /// A copy by loads of single fields, see `util::narrow`.
     #[inline(always)]
     pub fn narrow(&self) -> Completion {
         Completion {
@@ -87,27 +88,27 @@ impl Completion {
             }
     }
 
-    /// Whether it does nothing and is well formed.
+    /// Whether it is well formed and does nothing.
     #[inline(always)]
     pub fn is_nothing(&self) -> bool {
         self.head() == 0
     }
 
-    /// Kind and reserved as the one number that lies there: read and compared at once. 0: see
-    /// is_nothing().
+    /// `kind` and `reserved` as one number, as they lie in memory, so that one load and one
+    /// comparison check both.
     #[inline(always)]
     pub fn head(&self) -> u64 {
         u64::from(self.kind) | u64::from(self.reserved) << 32
     }
 
-    /// Whether it is well formed and can fire in the calling thread, now, beside another one.
+    /// Whether it is well formed and can fire on the calling thread now, together with another one.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         self.is_nothing() || self.can_call() || self.can_set() || self.could_fire()
     }
 
-    /// Whether it calls a function, is well formed, and the calling thread may call it now: it is
-    /// in no callback, and has been in one before.
+    /// Whether it is a well-formed CALL that the calling thread may execute directly: the thread
+    /// has run a callback before, so its state exists, and is in none now.
     #[inline(always)]
     pub fn can_call(&self) -> bool {
         if self.head() != CALL.into() || self.call.is_null() {
@@ -117,7 +118,7 @@ impl Completion {
         unsafe { known::get().as_ref() }.is_some_and(|it| !it.is_running())
     }
 
-    /// Whether it changes a word, and is well formed.
+    /// Whether it is a well-formed STORE or ADD.
     #[inline(always)]
     pub fn can_set(&self) -> bool {
         let word = self.head() == STORE.into() || self.head() == ADD.into();
@@ -129,7 +130,8 @@ impl Completion {
         self.is_valid() && (self.kind != CALL || has_room(2))
     }
 
-    /// Tells the user. Each accepted operation does this once.
+    /// Fires: calls the function or changes the word, and wakes the threads that sleep on it. To be
+    /// called once for each accepted operation.
     #[inline(always)]
     pub fn fire(&self, status: Status, waiters: &Waiters) {
         if self.kind != NONE {
@@ -137,10 +139,10 @@ impl Completion {
         }
     }
 
-    /// Tells the user of success, without a detour.
+    /// Calls the function with LLCL_OK, without the checks of fire().
     ///
     /// # Safety
-    /// can_call() has answered true to this thread, which has called nothing since.
+    /// can_call() has returned true to this thread, which has called no function of the user since.
     #[inline(always)]
     pub unsafe fn call_now(&self, waiters: &Waiters) {
         let (function, data) = (self.call, self.target);
@@ -170,7 +172,7 @@ impl Completion {
     pub fn change_word(&self, status: Status) {
         // SAFETY: an aligned word that its user keeps alive until now, as the type's doc says.
         let word = unsafe { AtomicU64::from_ptr(self.target.cast()) };
-        // Release, always: what the operation did is seen by every thread that sees the word.
+        // Release, always: a thread that sees the word sees what the operation has written.
         match (self.kind, status) {
             (STORE, Status::OK) => word.store(1, Ordering::Release),
             (STORE, _) => word.store(i64::from(status.0) as u64, Ordering::Release),
@@ -178,8 +180,8 @@ impl Completion {
                 word.fetch_add(1, Ordering::Release);
             }
             (_, _) => {
-                // In one step: a thread that sees the count must not miss the failure, and one that
-                // sees the failure may do away with the word.
+                // Count and failure in one step: a thread that sees the count must see the failure,
+                // and a thread that sees the failure may free the word.
                 let failed = |count: u64| Some(count.wrapping_add(1) | WORD_FAILED);
                 let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, failed);
             }
@@ -187,7 +189,7 @@ impl Completion {
     }
 }
 
-/// A call of the user's function that a completion has brought about.
+/// A call of a user's function by a completion.
 #[derive(Clone, Copy)]
 struct Call {
     call: Callback,
@@ -195,29 +197,29 @@ struct Call {
     status: Status,
 }
 
-/// Callbacks that wait for the one that runs to return.
+/// Most callbacks of a thread that wait until the running one has returned.
 const WAITING: usize = 64;
 
 type Waiting = [Cell<MaybeUninit<Call>>; WAITING];
 
-/// A thread's callbacks. One that fires inside another (because that one posted something that
-/// completed at once) waits until the other has returned: the stack does not grow with the chain.
+/// A thread's callbacks. If a callback posts an operation that ends at once, the new callback waits
+/// until the running one has returned, so the stack does not grow with the chain.
 struct Trampoline {
-    /// Where callbacks wait, or null before the first one waits: that of PLACE. On the heap, since
-    /// a library that is loaded at run time gets few bytes of each thread's own; not in a frame of
-    /// the library's, which a function of the user may leave by longjmp.
+    /// The array in which callbacks wait, from PLACE; null before the first one waits. It is on the
+    /// heap, since a library that is loaded at run time gets few bytes of thread-local storage. It
+    /// is not in a stack frame of the library, since a user's function may leave that by longjmp.
     waiting: Cell<*const Waiting>,
-    /// The function that runs, or has left by longjmp. Null: none.
+    /// The function that runs, or that was left by longjmp. Null: none.
     running: Cell<*const c_void>,
     first: Cell<usize>,
     count: Cell<usize>,
-    /// It runs the handler of a response.
+    /// The thread runs the handler of a response.
     responding: Cell<bool>,
     /// See set_serving().
     serving: Cell<*const c_void>,
     /// See set_librarys().
     librarys: Cell<bool>,
-    /// Polls for messages without result since the last one with one; see polled_in_vain().
+    /// Polls that found no message since the last one that did; see polled_in_vain().
     polls: Cell<u32>,
 }
 
@@ -239,7 +241,7 @@ own_word! {
     known, "rs_llcl_trampoline", super::Trampoline
 }
 
-/// This thread's callbacks. Its holder gives it to no other thread.
+/// This thread's callbacks. The caller must not pass the reference to another thread.
 #[inline(always)]
 fn mine<'a>() -> &'a Trampoline {
     // SAFETY: null, or a thread-local variable without destructor, which is there as long as its
@@ -258,16 +260,17 @@ fn first_use<'a>() -> &'a Trampoline {
     unsafe { &*known::get() }
 }
 
-/// Memory of a thread in which callbacks wait, until the thread ends; or null.
+/// The array in which a thread's callbacks wait; null before the first one waits. Freed when the
+/// thread ends.
 struct Place(Cell<*mut Waiting>);
 
 thread_local! {
-    /// Apart from TRAMPOLINE, which needs no destructor, so that to look at it stays short.
+    /// Apart from TRAMPOLINE: a thread-local without destructor is cheaper to access.
     static PLACE: Place = const { Place(Cell::new(std::ptr::null_mut())) };
 }
 
 impl Place {
-    /// Null: there is no memory, or the thread is ending.
+    /// Allocates it. Null: there is no memory, or the thread is ending.
     #[cold]
     fn make() -> *const Waiting {
         let make = |place: &Place| {
@@ -284,21 +287,21 @@ impl Drop for Place {
         mine().waiting.set(std::ptr::null());
         mine().count.set(0);
         if !self.0.get().is_null() {
-            // SAFETY: make() has allocated it with this layout, and nobody knows it any more.
+            // SAFETY: make() has allocated it with this layout, and no pointer to it is left.
             unsafe { dealloc(self.0.get().cast(), Layout::new::<Waiting>()) };
         }
     }
 }
 
-/// Whether this thread runs a callback at the moment.
+/// Whether this thread is inside a callback.
 #[inline(always)]
 pub fn in_callback() -> bool {
     // SAFETY: as in mine(). A thread without callbacks runs none.
     unsafe { known::get().as_ref() }.is_some_and(Trampoline::is_running)
 }
 
-/// Whether this thread runs the handler of a response, which sends nothing. The thread's number is
-/// hidden then, see shown_number().
+/// Whether this thread runs the handler of a response, which must not send. The thread's number is
+/// hidden meanwhile, see shown_number().
 #[inline(always)]
 pub fn in_response() -> bool {
     // SAFETY: as in mine(). A thread without callbacks runs none.
@@ -317,15 +320,15 @@ pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
     });
 }
 
-/// Whether `count` more callbacks of this thread have room to wait. Asked before an operation is
-/// accepted inside a callback, so that what is accepted can always fire.
+/// Whether `count` more callbacks of this thread have room to wait. Checked inside a callback
+/// before an operation is accepted, so that its completions can always fire.
 pub fn has_room(count: usize) -> bool {
     let fits = |t: &Trampoline| t.place().is_some() && t.count.get() + count <= WAITING;
     let t = mine();
     !t.is_running() || fits(t)
 }
 
-/// Refuses what waits, inside a callback.
+/// Fails inside a callback. To be called by functions that wait.
 #[inline(always)]
 pub fn must_not_be_in_callback() -> Result<()> {
     if in_callback() { refuse_to_wait() } else { Ok(()) }
@@ -341,9 +344,9 @@ fn refuse_to_wait() -> Result<()> {
     );
 }
 
-/// Runs a function of the user that is no completion, under the same rules: whatever fires in it
-/// waits until it has returned. The calling thread is in no callback. The caller tells those who
-/// sleep that words may have changed. `function`: the address of the user's function, to name it.
+/// Runs a handler of the user under the rules of callbacks: completions that fire inside it wait
+/// until it has returned. The calling thread is in no callback. After this call the caller wakes
+/// the threads that sleep on words. `function`: the address of the user's function, for messages.
 #[inline]
 pub fn enter(function: *const c_void, call: impl FnOnce()) {
     mine().outermost(function, call);
@@ -355,18 +358,19 @@ impl Trampoline {
         !self.running.get().is_null()
     }
 
-    /// Where callbacks wait. None: there is no memory.
+    /// The array in which callbacks wait. None: there is no memory.
     #[inline]
     fn place(&self) -> Option<&Waiting> {
         if self.waiting.get().is_null() {
             self.waiting.set(Place::make());
         }
-        // SAFETY: of this thread alone, and there until it ends, when Place::drop() sets the
-        // pointer to null; the bytes of a place mean nothing before defer() has written them.
+        // SAFETY: only this thread uses the array, which lives until the thread ends; then
+        // Place::drop() sets the pointer to null. defer() writes an element before it is read.
         unsafe { self.waiting.get().as_ref() }
     }
 
-    /// Runs the function, then what has fired in it, and in that, and so on.
+    /// Runs the function, then the callbacks that have fired inside it, and those inside these, and
+    /// so on.
     #[inline(always)]
     fn outermost(&self, function: *const c_void, call: impl FnOnce()) {
         self.call(function, call);
@@ -398,7 +402,7 @@ impl Trampoline {
         user_function::call(|| self.running.get(), call);
     }
 
-    /// Lets the callback wait for the one that runs, if there is room.
+    /// Lets the callback wait until the running one has returned. False: there is no room.
     #[inline(never)]
     fn defer(&self, callback: Call) -> bool {
         let Some(waiting) = self.place() else { return false };
@@ -412,7 +416,7 @@ impl Trampoline {
     }
 }
 
-/// Runs the callback, or lets it wait for the one that runs.
+/// Runs the callback, or lets it wait until the running one has returned.
 #[inline(always)]
 fn run(callback: Call, waiters: &Waiters) {
     // SAFETY: function and argument are the user's, see Completion.
@@ -421,11 +425,11 @@ fn run(callback: Call, waiters: &Waiters) {
     match t.is_running() {
         false => t.outermost(callback.call as *const c_void, call),
         true if t.defer(callback) => return,
-        // A thread that posts inside a callback asks has_room() before, so this is not reached;
-        // were it, a deeper stack is better than a lost callback.
+        // Not reached, since threads check has_room() before they post inside a callback. If it
+        // were, a deeper stack would be better than a lost callback.
         true => user_function::call(|| callback.call as *const c_void, call),
     }
-    // The callback may have stored into any word that one of our threads waits for.
+    // The callback may have stored to any word on which a thread of this process sleeps.
     waiters.touched_anything();
 }
 

@@ -1,8 +1,8 @@
 //! The doorbell: a word to sleep on, and the order of steps by which no wake-up is lost.
 //!
 //! A [`Bell`] counts how often it was rung. A sleeper reads the count (its *ticket*), makes sure
-//! that there is nothing to do and that a thread that brings work will ring, and then sleeps as
-//! long as the count is the ticket. The word may lie in memory shared by processes.
+//! that there is no work and that a thread that brings work will ring, and then sleeps as long as
+//! the count equals the ticket. The word may lie in memory shared by processes.
 //!
 //! # The protocol
 //!
@@ -15,39 +15,40 @@
 //! 4  begin again
 //! ```
 //!
-//! A source is a word that both sides change with read-modify-writes only, so that all changes have
-//! one order: `tail` of `engine::command_queue` with its bit WAITING. For each piece of work:
+//! A source is a word that both sides change by read-modify-writes only, so all its changes have
+//! one order. An example is `tail` of `engine::command_queue` with its bit WAITING. For each piece
+//! of work there are three cases:
 //!
-//! - Its change (a) comes before the arming (2): arming reads the newest value, sees work, refuses.
-//! - It comes after: it clears the mark, hence rings (b). Had the ticket been read after that ring,
-//!   the Acquire of (1) would have seen its Release, so (a) would have come before (2). So the
-//!   ticket is older than the ring, and (3) either finds another count or sleeps already when the
-//!   kernel is told to wake: the kernel compares and queues as one step.
-//! - It comes after another piece of work that cleared the mark: that one rings, and the sleeper
-//!   meets both.
+//! - The producer's change (a) precedes the arming (2): the arming reads the newest value, sees the
+//!   work and refuses.
+//! - Change (a) follows the arming and clears the mark: the producer rings (b). The sleeper has
+//!   read its ticket before that ring: otherwise the Acquire in (1) would have synchronised with
+//!   the ring's Release, and (a) would precede (2). So (3) finds a changed count, or the sleeper is
+//!   already queued in the kernel and is woken: the kernel compares and queues as one step.
+//! - Change (a) follows another producer's change that cleared the mark: that producer rings, and
+//!   the sleeper finds both pieces of work.
 //!
-//! So N posts to a sleeper cost one ring, that is, one system call, and posts to a consumer that is
-//! awake cost none. A sleeper may wake for nothing (a ring that belonged to an arming it took
-//! back); it begins again, which is always allowed.
+//! So N posts to a sleeper cost one ring, which is one system call, and posts to a consumer that is
+//! awake cost none. A sleeper may wake without work, by a ring for an arming that it has cancelled
+//! since; it then begins again at step 1.
 //!
-//! # Where the role is given away
+//! # If the sleeper does not keep the role
 //!
-//! A sleeper may give the executor's role away after step 2 and sleep without it. Then:
+//! A sleeper may give the executor's role up after step 2 and sleep without it. Then:
 //!
-//! - A thread that borrows the role because its commit told it to ring (and takes the ringing over
-//!   by doing the work itself) arms again before it leaves, and rings where the arming is refused.
-//!   The sleeper's ticket is older than every ring that follows, which is all it needs.
+//! - A producer whose commit told it to ring may instead take the role and do the work itself. It
+//!   arms again before it gives the role up, and rings if a source refuses. The sleeper's ticket is
+//!   older than every such ring, so the sleeper wakes.
 //! - A thread that wants to sleep and finds the role taken has armed nothing, so it must not sleep:
-//!   it yields and tries again. The holder is awake, so this ends soon. It may sleep only where the
-//!   holder has promised to look for sleepers when it leaves, as the rules of `engine::handover`
-//!   have it.
+//!   it yields and tries again. The holder is awake, so this ends soon. It may sleep only if every
+//!   holder looks for sleepers when it gives the role up, as by the rules of `engine::handover`.
 //!
 //! # What the models do not show
 //!
-//! Loom runs each thread in program order and lets loads be old; it moves no load behind a later
-//! store. So the Acquire of the ticket and the Release of the count, which forbid just that, rest
-//! on the argument above and not on a model; every other order of ring and bell, weakened, makes a
-//! model fail.
+//! Loom runs each thread in program order and lets loads return old values; it does not delay a
+//! load beyond a later store. The Acquire of the ticket and the Release of the count forbid just
+//! that, so they rest on the argument above and not on a model. Every other memory order of queue
+//! and bell makes a model fail when it is weakened.
 
 pub use crate::util::bell::{Bell, Ticket};
 
@@ -99,7 +100,7 @@ mod tests {
     }
 
     /// A consumer that sleeps whenever it can, without time limit: a lost wake-up hangs the test.
-    /// The producers make pauses, so that it sleeps often.
+    /// The producers pause now and then, so that it sleeps often.
     #[test]
     fn a_sleeping_consumer_misses_nothing_and_is_rung_once_per_sleep() {
         const EACH: u64 = 2_000;

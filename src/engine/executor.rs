@@ -1,5 +1,6 @@
-//! The executor: takes commands from the queue, does what it can itself and asks agents for the
-//! rest. Stops, leaving the queue as it is, where the table of operations in flight has no room.
+//! The executor: takes commands from the queue, executes those that this process can execute, and
+//! posts the others: to the owner of the memory as a request, or to a network. When the in-flight
+//! table is full it stops and leaves the next command in the queue.
 
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::by_owner::{InFlight, Stage};
@@ -9,15 +10,18 @@ use crate::engine::queue_entry::{INLINE, SLOT_BYTES};
 use crate::engine::routes::Routes;
 use crate::util::status::Status;
 
-/// Commands taken in one round, so that answers get their turn.
+/// Most slots of the queue that one round executes, so that answers are handled in between.
 const BATCH: usize = 64;
-/// A command of more bytes takes so long that producers should not wait for it.
+/// Before a command of more bytes the executor releases the slots that it has executed: the copy
+/// takes long, and producers may wait for these slots.
 const LARGE: u64 = 4096;
-/// Most bytes that go to the owner with their signal where a network could write them itself: a
-/// copy by the owner takes less than the trip by which the signal would come later.
+/// A write with signal of at most so many bytes goes to the owner as one request, although the
+/// network could write the bytes: a copy by the owner takes less time than a second message, which
+/// would bring the signal after the network's write.
 const WITH_SIGNAL: u64 = 4096;
-/// What a requester that joins in executes and copies at most. Each change of the executor brings
-/// its lines, and those that completions change, to another core; so it is more than in a round.
+/// Most slots, and most bytes, that a requester executes in Lane::join_in(). Larger than BATCH:
+/// when the executor moves to another core, its state and the completion words move too, so a
+/// requester that takes over should do enough to pay for that.
 const JOINED: usize = 128;
 const JOINED_BYTES: u64 = 64 << 10;
 
@@ -28,8 +32,9 @@ impl LaneState {
         self.execute_if(routes, (BATCH, 0), |_| true)
     }
 
-    /// Like `execute`, for a requester that does it for others: few bytes, no message, and not the
-    /// `left` commands posted last, whose lines it only fetches.
+    /// Like `execute`, for a requester that executes commands of other threads too: stops at a
+    /// message, at a command of many bytes, and before the `left` slots filled last. The lines of
+    /// those slots are only fetched, for the executor that follows.
     pub(super) fn execute_small(&mut self, routes: &Routes, left: usize) -> usize {
         let mut bytes = 0;
         self.execute_if(routes, (JOINED, left), |command| {
@@ -38,9 +43,9 @@ impl LaneState {
         })
     }
 
-    /// Up to `most` slots, up to the first command that does not suit, and while `ahead` more are
-    /// filled. To look ahead lets the lines come from other cores while commands before them are
-    /// executed.
+    /// Executes up to `most` slots, as long as `suits` accepts the next command and `ahead` slots
+    /// behind it are filled. The look at a slot `ahead` of the present one fetches its line from
+    /// the producer's core while the commands before it are executed.
     #[inline(always)]
     fn execute_if(
         &mut self,
@@ -56,7 +61,7 @@ impl LaneState {
             if !suits(&command) {
                 break;
             }
-            // A large copy takes long: what is done by now is given back before.
+            // Before a large copy, and after each `lot`: producers may wait for these slots.
             if slots > released && (command.size > LARGE || slots - released >= self.lot) {
                 self.consumer.release(slots - released);
                 released = slots;
@@ -76,10 +81,10 @@ impl LaneState {
         slots
     }
 
-    /// Executes a command as far as this rank can, and takes it in where an agent must do the rest.
-    /// False: the table of operations in flight is full, and nothing has happened but what a
-    /// command of many pieces notes itself. `carried`: the command's bytes are there only during
-    /// this call.
+    /// Executes a command as far as this rank can. If its owner or a network must do the rest, puts
+    /// it into the in-flight table and posts it. False: the table is full; the caller tries the
+    /// command again later, and a command of many pieces goes on behind the pieces that were begun.
+    /// `carried`: the command's bytes are valid only during this call.
     pub(super) fn execute_one(&mut self, routes: &Routes, command: Command, carried: bool) -> bool {
         match command.op {
             Op::NOTHING => return true,
@@ -91,7 +96,8 @@ impl LaneState {
             Op::PIECES => return self.start_pieces(routes, &command),
             Op::LET_GO => return self.start(routes, command, Stage::Word, false),
             Op::NOTICE => return self.start(routes, command, Stage::Data { done: 0 }, false),
-            // Its data must not move before there is room for what follows.
+            // The data must not be written before the table has room for the signal's request:
+            // the retry would write the data again.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()
                     && by_caller::signal_needs_agent(routes, &command).unwrap_or(false) =>
@@ -106,7 +112,7 @@ impl LaneState {
                     fire(routes, &command, Status::OK);
                     return true;
                 }
-                // As in a signal handler, see Port::learn().
+                // Another thread is in its first use of the region, see Port::learn().
                 Err(error) if error.status.is_retry() => return false,
                 Err(error) => {
                     fire_failure(routes, &command, &error);
@@ -116,7 +122,7 @@ impl LaneState {
                 Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
                 Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
                 Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
-                // The owner changes the signal in any case: one request brings the bytes, too.
+                // See WITH_SIGNAL.
                 Ok(Outcome::NeedsPost)
                     if command.op == Op::WRITE_SIGNAL && command.size <= WITH_SIGNAL =>
                 {

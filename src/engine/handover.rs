@@ -1,24 +1,26 @@
-//! How a role is handed from thread to thread so that no work is left lying: a requester, one that
-//! waits and the progress thread come to hold the lane's role, and each leaves it by the same
-//! rules.
+//! How threads hand the lane's role to each other. Requesters, threads that wait and the progress
+//! thread take the role. All of them give it up by the rules below, so no work stays undone while
+//! every thread sleeps.
 //!
 //! # The rules
 //!
-//! Work comes from sources: the command queue and what peers send. Each source can be *armed*: its
-//! next producer then learns that it must ring the bell (`engine::doorbell`).
+//! Work comes from sources: the command queue and the receivers of the transports. The holder of
+//! the role can *arm* a source: the next thread that brings work to it then learns that it must
+//! ring the bell (`engine::doorbell`).
 //!
-//! 1. The progress thread counts `parked` up before it sleeps and when it is awake again: odd means
-//!    that it sleeps. It sleeps only if it could arm all sources, or if another thread holds the
-//!    role.
-//! 2. A holder that gives the role up while `parked` is odd arms all sources before; if one of them
-//!    has work, it rings the bell instead.
-//! 3. After giving the role up, each holder, the progress thread included, looks once more at the
-//!    queue and at `parked`: a requester that found the role taken, and a progress thread that
-//!    parked because of that, rely on it. Between "give up" and "look", and on the other side
-//!    between "publish" and "try to take", lies a full fence (`engine::role`).
-//! 4. What was armed counts only if `parked` is the same at that last look. Else the progress
-//!    thread was woken meanwhile, found the role taken, and sleeps again: the source that rang lies
-//!    open, and no thread has seen what it brought.
+//! 1. The progress thread adds 1 to `parked` before it sleeps and again when it is awake, so an odd
+//!    number means that it sleeps. It sleeps only if it could arm all sources, or if another thread
+//!    holds the role.
+//! 2. A holder that is about to give the role up, and sees that `parked` is odd, first arms all
+//!    sources. If a source has work and refuses, the holder gives the role up and rings the bell.
+//! 3. After it has given the role up, each holder, the progress thread included, looks once more at
+//!    the queue and at `parked`. Two threads rely on this look: a requester that found the role
+//!    taken and left its command in the queue, and a progress thread that found it taken and
+//!    sleeps. The holder runs a full fence between giving up and looking; the other two run one
+//!    between their store (the command, `parked`) and their try to take the role (`engine::role`).
+//! 4. If `parked` has changed between the arming and that last look, the holder takes the role
+//!    again. The progress thread may have been woken in between, found the role taken and gone
+//!    back to sleep. The source that woke it is then disarmed, and no thread has seen its work.
 
 use crate::engine::role::{Held, Role};
 use crate::util::sync::{AtomicU64, Ordering};
@@ -27,57 +29,57 @@ use crossbeam_utils::CachePadded;
 #[cfg(all(test, loom))]
 mod models;
 
-/// Rounds that a thread works for others before it hands over to the progress thread.
+/// Rounds that a helping thread works before it rings for the progress thread and leaves.
 pub const ROUNDS: usize = if cfg!(loom) { 3 } else { 16 };
-/// Looks without result after which a waiting thread gives the role up for a moment.
+/// Rounds without work after which a burst ends.
 const LOOKS: usize = if cfg!(loom) { 1 } else { 32 };
-/// Rounds with work after which the progress thread gives the role up for a moment.
+/// Rounds with work after which a burst ends, so that other threads get the role.
 const STRETCH: usize = 16;
 
 /// What the holder of the role works on.
 pub trait Work {
-    /// What surrounds it.
+    /// The shared objects that rounds use.
     type Around: Around;
 
-    /// Does what there is to do; how much that was.
+    /// Does one round of work; returns the number of commands and events handled.
     fn round(&mut self, around: &Self::Around) -> usize;
 
-    /// Announces to all sources that no thread works from now on; false: one has work.
+    /// Arms all sources. False: one of them has work.
     fn arm(&mut self, around: &Self::Around) -> bool;
 
-    /// Takes back what was armed.
+    /// Disarms the sources that arm() has armed.
     fn disarm(&mut self);
 
-    /// A check of what the holder leaves behind.
+    /// Called when the holder is about to give the role up, for debug assertions.
     fn check(&self) {}
 }
 
-/// What a holder needs besides its work.
+/// What the handover needs of the objects around the role.
 pub trait Around {
     /// Wakes the progress thread.
     fn ring(&self);
 
-    /// Whether a requester that found the role taken may have left something in the queue.
+    /// Whether a requester that found the role taken may have left a command in the queue.
     fn has_queued(&self) -> bool;
 
-    /// Whether the calling thread may work for others now.
+    /// Whether the calling thread may do the work now; a thread inside a callback may not.
     fn may_work(&self) -> bool;
 }
 
-/// What a burst of looks for work came to.
+/// The result of a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// There was work, and now there is none.
     Worked,
-    /// There was much work, and there may be more: another thread that wants the core should have
-    /// it first.
+    /// There was work for STRETCH rounds, and there may be more. The caller should yield to other
+    /// threads before it goes on.
     Stretched,
-    /// There was none, or another thread does it.
+    /// There was none, or another thread holds the role.
     Idle,
 }
 
-/// A role with the count of its progress thread's sleeps. Each has a line of its own: the holders
-/// write them all the time, and every requester reads what stands beside them.
+/// A role, and the count of the progress thread's sleeps. Each has a cache line of its own, since
+/// holders write to them often and every requester reads the fields of the lane beside them.
 pub struct Handover<W> {
     role: CachePadded<Role<W>>,
     parked: CachePadded<AtomicU64>,
@@ -92,7 +94,7 @@ impl<W: Work> Handover<W> {
         }
     }
 
-    /// The role, if it is free, with all sources open.
+    /// Takes the role, if it is free, and disarms the sources.
     #[inline]
     pub fn take(&self) -> Option<Held<'_, W>> {
         let mut work = self.role.take()?;
@@ -100,8 +102,8 @@ impl<W: Work> Handover<W> {
         Some(work)
     }
 
-    /// Takes the role, if it is free, and works until there is nothing to do or it is another
-    /// thread's turn. True: something was done.
+    /// Takes the role, if it is free, and works until there is no work, at most ROUNDS rounds;
+    /// after as many it rings for the progress thread. Returns whether it has done any work.
     pub fn help(&self, around: &W::Around) -> bool {
         if !around.may_work() {
             around.ring();
@@ -125,7 +127,7 @@ impl<W: Work> Handover<W> {
         worked
     }
 
-    /// Looks for work until there was none for a while, or enough of it, or until `done`.
+    /// Does rounds until LOOKS rounds in a row found no work, STRETCH rounds did some, or `done`.
     #[inline]
     pub fn burst(&self, work: &mut W, around: &W::Around, done: impl Fn() -> bool) -> Turn {
         let (mut stretch, mut looks) = (0, 0);
@@ -145,10 +147,10 @@ impl<W: Work> Handover<W> {
         }
     }
 
-    /// Gives the role up by the rules above. False: there is something to do again.
+    /// Gives the role up by the rules above. False: there is work again, or a source must be armed.
     fn leave(&self, mut work: Held<'_, W>, around: &W::Around) -> bool {
-        // Acquire: a death that woke the progress thread before is seen by arm(), which reads it
-        // and changes nothing; pairs with count_parked().
+        // Acquire: pairs with count_parked(). If a death has woken the progress thread before it
+        // slept again, arm() below sees that death, which it only reads.
         let parked = self.parked.load(Ordering::Acquire);
         let asleep = is_asleep(parked);
         let armed = asleep && work.arm(around);
@@ -165,15 +167,15 @@ impl<W: Work> Handover<W> {
         !left && (!is_asleep(now) || (armed && now == parked))
     }
 
-    /// Gives the role up, and helps if there is something to do again.
+    /// Gives the role up, and helps if there is work again.
     pub fn finish(&self, work: Held<'_, W>, around: &W::Around) {
         if !self.leave(work, around) {
             self.help(around);
         }
     }
 
-    /// One turn of the progress thread: a burst of looks, so that what comes within a microsecond
-    /// is met by a thread that is awake and has the role.
+    /// One turn of the progress thread: a burst, so that work that comes within a microsecond finds
+    /// a thread that is awake and holds the role.
     pub fn turn(&self, around: &W::Around) -> Turn {
         let Some(mut work) = self.take() else { return Turn::Idle };
         let turn = self.burst(&mut work, around, || false);
@@ -181,8 +183,8 @@ impl<W: Work> Handover<W> {
         turn
     }
 
-    /// Prepares the progress thread's sleep. The ticket of the bell was read before. False: there
-    /// is something to do, or to look after soon.
+    /// Prepares the progress thread's sleep; the caller has read the bell's ticket before. False:
+    /// there is work, so it must not sleep (for long).
     pub fn park(&self, around: &W::Around) -> bool {
         self.count_parked();
         // The fence between this and the look at the role is in take().
@@ -190,19 +192,19 @@ impl<W: Work> Handover<W> {
             Some(mut work) => {
                 let armed = work.arm(around);
                 drop(work);
-                // Rule 3: a requester may have found the role taken by this thread.
+                // Rule 3: a requester may have found that this thread held the role.
                 armed && !around.has_queued()
             }
             None => true,
         }
     }
 
-    /// The progress thread is awake again.
+    /// Must be called by the progress thread after each park(), when it is awake again.
     pub fn unpark(&self) {
         self.count_parked();
     }
 
-    /// Only the progress thread counts.
+    /// Only the progress thread writes `parked`, so a load and a store are enough.
     fn count_parked(&self) {
         // Release: pairs with the Acquire in leave().
         self.parked.store(self.parked.load(Ordering::Relaxed) + 1, Ordering::Release);

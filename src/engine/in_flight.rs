@@ -1,12 +1,13 @@
-//! The table of operations in flight. It belongs to the holder of the role that uses it (`&mut`),
-//! so it needs no lock; it is sized once, so its use allocates nothing.
+//! The in-flight table: operations that wait for an answer of their owner or for a completion of a
+//! network. Only the holder of the lane's role uses it (`&mut`), so it needs no lock. Its size is
+//! fixed, so its use allocates nothing.
 //!
-//! A [`Tag`] travels to the device and comes back with the completion. It names a slot and the
-//! slot's generation, which changes whenever the slot is vacated: a completion that arrives twice,
-//! late or forged finds nothing.
+//! A [`Tag`] travels with the request and comes back with the answer or the completion. It consists
+//! of a slot's number and generation. The generation changes whenever the slot is vacated, so a
+//! completion that arrives twice, late or forged finds nothing.
 
-/// What a device carries for an operation: generation in the upper, slot number in the lower half.
-/// Generations begin at 1, so that 0 is never a tag.
+/// The name of an operation in flight: generation in the upper, slot number in the lower half.
+/// Generations begin at 1, so 0 is never a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Tag(pub u64);
@@ -15,15 +16,15 @@ pub struct Tag(pub u64);
 const NO_SLOT: u32 = u32::MAX;
 
 struct Slot<T> {
-    /// The generation of the value that is here, or of the next one. It comes round after 2^32 - 1
-    /// uses of one slot: a stale tag would have to survive exactly a multiple of those.
+    /// The generation of the slot's value, or of its next value. It wraps after 2^32 - 1 uses of
+    /// the slot: a stale tag finds a value only if it is exactly a multiple of these uses old.
     generation: u32,
     /// The next free slot, while this one is free.
     next: u32,
     value: Option<T>,
 }
 
-/// At most `capacity` values, each found by the tag under which it was put in.
+/// At most `capacity` values, each found by the tag that insert() returned.
 pub struct InFlightTable<T> {
     slots: Box<[Slot<T>]>,
     /// The slot that was vacated last is used first: its lines are in the cache.
@@ -49,7 +50,7 @@ impl<T> InFlightTable<T> {
     /// An empty table for at most `capacity` values.
     ///
     /// # Panics
-    /// When the capacity does not fit in 32 bits; configuration is checked before it gets here.
+    /// If the capacity does not fit in 32 bits; the configuration was checked before.
     pub fn new(capacity: usize) -> InFlightTable<T> {
         assert!(capacity < NO_SLOT as usize, "{capacity} slots, expected less than {NO_SLOT}");
         let count = capacity as u32;
@@ -61,12 +62,12 @@ impl<T> InFlightTable<T> {
         InFlightTable { slots: (0..count).map(slot).collect(), free, len: 0 }
     }
 
-    /// Keeps `value` and names it; `None` when the table is full (the value is dropped: ask
-    /// [`is_full`](InFlightTable::is_full) before where it matters).
+    /// Puts a value into the table and returns its tag. `None`: the table is full, and the value is
+    /// dropped; where that matters, check [`is_full`](InFlightTable::is_full) before.
     #[inline]
     pub fn insert(&mut self, value: T) -> Option<Tag> {
         let index = self.free;
-        // The end of the list lies beyond every index.
+        // NO_SLOT, the end of the free list, is above every index.
         let slot = self.slots.get_mut(index as usize)?;
         self.free = slot.next;
         slot.value = Some(value);
@@ -80,7 +81,7 @@ impl<T> InFlightTable<T> {
         self.slot_mut(tag)?.value.as_mut()
     }
 
-    /// Takes the value under `tag` out. Every later use of this tag finds nothing.
+    /// Removes the value under `tag`. Every later use of this tag finds nothing.
     #[inline]
     pub fn remove(&mut self, tag: Tag) -> Option<T> {
         let free = self.free;
@@ -93,19 +94,19 @@ impl<T> InFlightTable<T> {
         Some(value)
     }
 
-    /// The values in flight with their tags, in the order of the table.
+    /// The values with their tags, in the order of the slots.
     pub fn iter(&self) -> impl Iterator<Item = (Tag, &T)> {
         (0..).zip(&self.slots).filter_map(|(index, slot)| {
             Some((Tag::new(slot.generation, index), slot.value.as_ref()?))
         })
     }
 
-    /// How many values are in flight.
+    /// The number of values.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether nothing is in flight.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -204,8 +205,8 @@ mod tests {
         assert_eq!(left, [(tags[1], 1), (tags[3], 3), (tags[5], 5)]);
     }
 
-    /// Against a plain list: a fixed pseudo-random series of inserts and removals, also of tags
-    /// that are long gone.
+    /// Compares the table with a plain list in a fixed pseudo-random series of inserts, removals
+    /// and look-ups of stale tags.
     #[test]
     fn it_agrees_with_a_list() {
         let mut slots = InFlightTable::new(16);
@@ -234,9 +235,9 @@ mod tests {
     }
 }
 
-/// The table itself has one owner; what moves between threads is the role, whose orders carry what
-/// the holder before has changed. Two holders that find the same completion: one gets the
-/// operation. With a Relaxed in `engine::role` the model fails.
+/// The table passes from holder to holder of a role. Two holders find the same completion, and only
+/// one of them gets the operation. The memory orders are those of `engine::role`; with a Relaxed
+/// there the model fails.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;

@@ -1,9 +1,9 @@
-//! The lane: a command queue, the role that works on it, and the three ways in which a thread comes
-//! to hold the role: as the requester itself, as one that waits, as the progress thread.
-//! `engine::handover` has the rules by which none of them leaves work lying.
+//! The lane: a command queue and the role that works on it. Three kinds of threads take the role:
+//! a requester, a thread that waits in the library, and the progress thread. All of them give it up
+//! by the rules of `engine::handover`, so no work stays undone while every thread sleeps.
 //!
-//! A thread inside a callback never works for the lane: the callbacks of others would have to wait
-//! for the one it is in. It rings instead.
+//! A thread inside a callback never takes the role: the callbacks that it fires would have to wait
+//! until its own callback has returned. It rings the bell instead.
 
 use crate::engine::by_caller::Local;
 use crate::engine::command::Command;
@@ -23,27 +23,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How many commands a requester that joins in leaves, or a quarter of a small queue: the lines
-/// behind them are just being written on another core.
+/// The number of slots that join_in() leaves in the queue, or a quarter of a small queue: other
+/// cores are just writing to the lines behind them.
 const LEFT: usize = 32;
-/// How long the progress thread steps aside while requesters wait for room.
+/// How long the progress thread sleeps after a stretch of work while requesters wait for room, so
+/// that they execute commands themselves.
 const ASIDE: Duration = Duration::from_micros(50);
 
 /// Which thread executes what a requester puts into the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Execution {
-    /// The requester, if the role is free; else its holder; behind both the progress thread.
+    /// The requester, if the role is free; else the thread that holds it. The progress thread does
+    /// what these leave in the queue.
     Auto,
-    /// The progress thread; a requester only where nobody else is at it and the queue is full, or
-    /// another requester posts at the same moment.
+    /// The progress thread. A requester takes the role, if it is free, only when the queue is full
+    /// or when another requester posts at the same moment.
     Offload,
-    /// The requester only: nothing is queued, a role that is taken means "try again".
+    /// The requester only. Nothing is queued; if the role is taken, the post fails with RETRY_BUSY.
     Direct,
 }
 
-/// What a post has found: the consumer asleep, another requester at the same place.
+/// What a post has found: whether the consumer sleeps, and whether another requester posts at the
+/// same moment.
 #[derive(Clone, Copy)]
-#[must_use = "somebody may have to be woken"]
+#[must_use = "the progress thread may have to be woken"]
 pub struct Posted {
     asleep: bool,
     contended: bool,
@@ -88,8 +91,9 @@ impl Lane {
         self.execution
     }
 
-    /// Puts a command into the queue, with the bytes that it carries. The caller is pinned until
-    /// this returns where the command's local side is a region; it then calls `wake_executor`.
+    /// Puts a command into the queue, with the bytes that it carries. If the command's local side
+    /// is in a region, the caller is pinned until this returns. Then it calls `wake_executor` with
+    /// the result.
     #[inline]
     pub fn put(&self, command: &Command, bytes: &[u8]) -> Result<bool> {
         let extra = slots_for(bytes.len());
@@ -103,7 +107,7 @@ impl Lane {
         Ok(reservation.commit())
     }
 
-    /// Sees to it that what was put is executed. `asleep` is what put() answered.
+    /// Executes the queue, or makes sure that another thread does. `asleep` is the result of put().
     #[inline]
     pub fn wake_executor(&self, asleep: bool) {
         if self.execution == Execution::Offload || in_callback() {
@@ -121,8 +125,9 @@ impl Lane {
         }
     }
 
-    /// Puts a command into the queue that carries nothing, for the progress thread. None: the queue
-    /// is full. The caller hands the answer to `offloaded` as soon as it is not pinned any more.
+    /// Puts a command that carries no bytes into the queue, for the progress thread. None: the
+    /// queue is full, or it is another thread's turn. The caller passes the result to `offloaded`
+    /// as soon as it is not pinned any more.
     #[inline]
     pub fn offload(&self, command: &Command) -> Option<Posted> {
         if !self.room.admits() {
@@ -134,7 +139,7 @@ impl Lane {
         Some(Posted { asleep: reservation.commit(), contended })
     }
 
-    /// Does what the post has found to be done.
+    /// Wakes the progress thread if it sleeps, and joins in if another requester posts.
     #[inline]
     pub fn offloaded(&self, posted: Posted) {
         self.leave_to_others(posted.asleep);
@@ -143,14 +148,15 @@ impl Lane {
         }
     }
 
-    /// Whether the queue has no room for another command; an answer of the past.
+    /// Whether the queue has no room for another command. A hint.
     pub fn is_full(&self) -> bool {
         self.ring.backlog() >= self.ring.capacity()
     }
 
-    /// The queue is full: executes a batch of it, if nobody is at it. Where there are more threads
-    /// than cores, the progress thread gets a core as seldom as each of those that fill the queue;
-    /// this way none of them spins until it does. True: there may be room now.
+    /// For a requester that finds the queue full: executes a batch of it, if the role is free. If
+    /// there are more threads than cores, the progress thread runs as seldom as each of the threads
+    /// that fill the queue; without this call they would spin until it runs. True: there may be
+    /// room now.
     pub fn relieve(&self) -> bool {
         if in_callback() {
             return false;
@@ -161,9 +167,9 @@ impl Lane {
         worked
     }
 
-    /// Another requester posts at this moment, on another core: executes a batch of small commands,
-    /// if nobody is at it. One that posts and one that executes get more done than two that take
-    /// the queue's end from each other until it is full.
+    /// For a requester that meets another one at the queue's end: executes a batch of small
+    /// commands, if the role is free. One thread that posts and one that executes are faster
+    /// together than two that take the tail's cache line from each other until the queue is full.
     #[inline(never)]
     fn join_in(&self) {
         let left = LEFT.min(self.ring.capacity() / 4);
@@ -176,7 +182,8 @@ impl Lane {
         self.finish(work);
     }
 
-    /// Works on the queue until it is half empty, for a caller that would have to wait otherwise.
+    /// For a requester that would have to wait for room: works on the queue until it is half empty.
+    /// Returns whether it is.
     pub fn drain(&self) -> bool {
         let Some(mut work) = self.turns.take() else { return false };
         for _ in 0..ROUNDS {
@@ -189,13 +196,14 @@ impl Lane {
         room
     }
 
-    /// Threads that wait for room in the queue.
+    /// The threads that wait for room in the queue.
     pub fn room(&self) -> &Admission {
         &self.room
     }
 
-    /// Executes a command at once, without the queue. `local` is looked up while the role is held:
-    /// the thread that frees the region waits for a flush, which needs the role.
+    /// Executes a command at once, without the queue. It looks `local` up while it holds the role,
+    /// so the region stays: a thread that frees a region first waits for a flush, which needs the
+    /// role.
     pub fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
         let Some(mut work) = self.turns.take() else {
             return Err(Error::bare(Status::RETRY_BUSY));
@@ -219,14 +227,13 @@ impl Lane {
         }
     }
 
-    /// Takes the role, if it is free, and works until there is nothing to do or it is somebody
-    /// else's turn. True: something was done.
+    /// See Handover::help().
     pub fn help(&self) -> bool {
         self.turns.help(self)
     }
 
-    /// Works for the lane for a moment, where the execution in force allows it, and polls a wire
-    /// that wakes nobody.
+    /// Polls a wire that wakes no thread, and does rounds of the lane's work, except in offload
+    /// mode. Returns whether there was any.
     pub fn help_others(&self) -> bool {
         let fabric = self.routes.fabric();
         if !fabric.has_silent_wire() || in_callback() {
@@ -235,7 +242,8 @@ impl Lane {
         if self.execution == Execution::Offload {
             return fabric.help_wire();
         }
-        // With the role, if it is free: what comes then wakes no other thread.
+        // The role first, if it is free: frames that are polled while a thread holds it wake no
+        // other thread.
         let Some(mut work) = self.turns.take() else { return fabric.help_wire() };
         let came = fabric.help_wire();
         let worked = work.round(&self.routes) > 0;
@@ -243,8 +251,8 @@ impl Lane {
         came || worked
     }
 
-    /// Works for the lane until `done`, for a burst of looks without giving the
-    /// core away. The role is not kept across the pauses in which another thread may run.
+    /// Works for the lane in one burst, or until `done`, and returns whether `done`. It neither
+    /// yields nor sleeps while it holds the role. In offload mode it only asks `done`.
     pub fn help_until(&self, done: impl Fn() -> bool) -> bool {
         if self.execution == Execution::Offload {
             return done();
@@ -255,13 +263,13 @@ impl Lane {
         done()
     }
 
-    /// Gives the role up, and helps if there is something to do again.
+    /// See Handover::finish().
     fn finish(&self, work: Held<'_, LaneState>) {
         self.turns.finish(work, self);
     }
 
-    /// One turn of the progress thread: a burst of looks, so that what comes within a microsecond
-    /// is met by somebody who is awake and has the role.
+    /// One turn of the progress thread, see Handover::turn(); first it polls a wire that wakes no
+    /// thread.
     pub fn turn(&self) -> Turn {
         let came = self.routes.fabric().has_silent_wire() && self.help_others();
         let turn = match self.turns.turn(self) {
@@ -270,10 +278,11 @@ impl Lane {
         };
         if self.room.is_wanted() {
             match turn {
-                // The thread that was let in posts nothing. (Where commands lie there that cannot
-                // be executed now, there is no room.)
+                // The queue is empty: the threads that were let in post nothing, so others are let
+                // in. (If it holds commands that cannot be executed now, there may be no room.)
                 Turn::Idle if self.ring.is_empty() => self.room.announce(),
-                // Those who fill the queue find it full, and empty it where its contents are.
+                // The requesters find the queue full and execute it themselves, on the cores whose
+                // caches hold its commands.
                 Turn::Stretched => std::thread::sleep(ASIDE),
                 Turn::Idle | Turn::Worked => {}
             }
@@ -281,19 +290,18 @@ impl Lane {
         turn
     }
 
-    /// Prepares the progress thread's sleep. The ticket of the bell was read before. False: there
-    /// is something to do, or to look after soon.
+    /// See Handover::park().
     pub fn park(&self) -> bool {
         self.turns.park(self)
     }
 
-    /// The progress thread is awake again.
+    /// See Handover::unpark().
     pub fn unpark(&self) {
         self.turns.unpark();
     }
 
-    /// Ends whatever is still in the queue or in flight; says how much that was. Nobody puts
-    /// anything in any more. None: the role is taken.
+    /// Ends all operations in the queue and in flight with ERR_CANCELED, and returns their number.
+    /// The caller ensures that no thread posts any more. None: the role is taken.
     pub fn cancel(&self) -> Option<usize> {
         let mut work = self.turns.take()?;
         let count = work.cancel(&self.routes);
@@ -301,15 +309,15 @@ impl Lane {
         Some(count)
     }
 
-    /// Whether everything that the caller knows to have been accepted has ended, without the role.
+    /// Whether all operations that the caller knows to be accepted have ended. Needs no role.
     #[inline]
     pub fn has_ended(&self) -> bool {
-        // Acquire: pairs with LaneState::count_under_way(). Read last: what left the queue before
-        // is in it.
+        // Acquire: pairs with LaneState::count_under_way(). Read after the queue: an operation that
+        // has left the queue by then is counted, or has ended.
         self.ring.is_drained() && self.under_way.load(Ordering::Acquire) == 0
     }
 
-    /// Whether nothing is in the queue or in flight; None: the role is taken.
+    /// Whether no operation is in the queue or in flight. None: the role is taken.
     pub fn is_idle(&self) -> Option<bool> {
         self.turns.take().map(|work| {
             let idle = work.is_idle();
@@ -324,7 +332,7 @@ impl Around for Lane {
         self.routes.bell().ring();
     }
 
-    /// In offload mode a requester rings and does not rely on the holder.
+    /// False in offload mode: there a requester rings and does not rely on the holder of the role.
     #[inline]
     fn has_queued(&self) -> bool {
         self.execution != Execution::Offload && !self.ring.is_empty()

@@ -1,4 +1,4 @@
-//! What the holder of the lane's role works on: the executor's and the completer's state.
+//! The state that the lane's role protects: that of the executor and of the completer.
 
 use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{ALL_PEERS, Command, Op, PIECE};
@@ -20,66 +20,69 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Requests of peers that this rank can not serve yet, as of those that it has not contacted.
+/// Requests of peers that this rank cannot serve yet, for instance because it has not contacted the
+/// peer and so cannot answer.
 #[derive(Default)]
 pub(super) struct Unserved {
     pub(super) messages: Vec<(Message, Box<[u8]>)>,
-    /// Routes::contacts() before the last look.
+    /// Routes::contacts() before the last try to serve them.
     pub(super) contacts: u64,
-    /// Nothing announces when one of them can be served; see Served::Later.
+    /// No contact announces when one of them can be served, see Served::Later: each round tries.
     pub(super) unannounced: bool,
 }
 
 impl Unserved {
-    /// Whether another look may find that one of them can be answered.
+    /// Whether one of them may be served now.
     pub(super) fn may_go_on(&self, routes: &Routes) -> bool {
         self.unannounced || self.contacts != routes.contacts()
     }
 }
 
-/// Belongs to the holder of the role alone.
+/// Only the holder of the lane's role uses it.
 pub struct LaneState {
     pub(super) consumer: Consumer<QueueEntry>,
     pub(super) post: Arc<MessagePost>,
     pub(super) unserved: Unserved,
-    /// Active messages without credit.
+    /// Accepted active messages that wait for credit.
     pub(super) deferred: DeferredQueue,
-    /// Wakes the threads that wait for room, when the queue is half empty again.
+    /// The threads that wait for room; they are woken when at most `half` slots are in use.
     room: Arc<Admission>,
     half: usize,
-    /// Slots that are given back at a time: one by one each costs producers a look, and many would
-    /// keep them waiting while user code runs.
+    /// Slots that the executor releases at a time. Each release makes producers load `head` again;
+    /// a larger number would let them wait while callbacks run.
     pub(super) lot: usize,
-    /// The queue was not half empty at the last look.
+    /// More than `half` slots were in use at the last look.
     full: bool,
-    /// Sources may be armed.
+    /// arm() was called, so some sources may be armed.
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
-    /// How many operations in the table are the library's own (Op::is_own). Neither flushes
-    /// wait for them nor threads that wait for the end of what was accepted.
+    /// The number of operations in the table that the library itself has posted (Op::is_own).
+    /// Neither flushes nor Lane::has_ended() wait for them.
     own: usize,
-    /// How much has been taken from the queue and has not ended, but for the library's own; for
-    /// those who do not hold the role.
+    /// A copy of accepted() for threads that do not hold the role.
     under_way: Arc<CachePadded<AtomicUsize>>,
-    /// For each place for an answer of many bytes the peer that it is set aside for. There are
-    /// twice as many slots, since the dead may leave behind answers that are begun.
+    /// The large slots for answers: for each the peer for whose answer it is reserved. The share
+    /// has twice as many slots, since a dead peer may leave an unfinished answer in a slot.
     places: [Option<u32>; CHUNKS / 2],
-    /// Questions for keys that found no room in the table.
+    /// Remote keys (peer, key) to ask for, whose requests found the table full.
     questions: Vec<(u32, u64)>,
-    /// Operations in the table whose message has not been sent, and their number.
+    /// Operations in the table whose request has not been sent to the owner.
     pub(super) waiting: SendQueue,
-    /// Of these those that a network is to be given: for each peer in the order of their age.
+    /// Operations in the table that have not been posted to the network: for each peer in order of
+    /// age.
     pub(super) posts: PeerTurns<VecDeque<Tag>>,
-    /// One of these batches; kept for its memory.
+    /// Work requests of one batch; kept for its memory.
     pub(super) batch: Vec<Posting>,
+    /// The number of operations in `waiting` and `posts`.
     pub(super) unsent: usize,
-    /// Flushes that wait for what came before them, each with its number in the order of commands.
+    /// Flushes that wait for older operations, each with its own number in the order of commands.
     flushes: Vec<(Command, u64)>,
+    /// The number of the last command.
     pub(super) order: u64,
     /// Answers of one round; kept for its memory.
     pub(super) replies: Vec<Reply>,
-    /// As those, ends of what was posted.
+    /// Completions of the network of one round; kept for its memory.
     pub(super) ends: Vec<Reply>,
 }
 
@@ -118,25 +121,26 @@ impl LaneState {
         }
     }
 
-    /// Where it says how much is under way.
+    /// The copy of accepted() for Lane::has_ended().
     pub(super) fn under_way(&self) -> Arc<CachePadded<AtomicUsize>> {
         self.under_way.clone()
     }
 
-    /// How much has been taken from the queue and has not ended, but for the library's own.
+    /// The number of operations and messages of users that have left the queue and have not ended.
     fn accepted(&self) -> usize {
         self.slots.len() - self.own + self.deferred.len()
     }
 
-    /// To be called where something was taken in, before its slot of the queue is released; and
-    /// where something has ended, when its user has been told.
+    /// Copies accepted() to `under_way`. To be called after each change of it: when an operation
+    /// has been taken from the queue, before its slot is released, and when one has ended, after
+    /// its completion has fired.
     pub(super) fn count_under_way(&self) {
-        // Release: a thread that reads 0 sees what the ends have brought; pairs with
+        // Release: a thread that reads 0 sees what the operations have written; pairs with
         // Lane::has_ended().
         self.under_way.store(self.accepted(), Ordering::Release);
     }
 
-    /// Whether that was called wherever it must be; to be asked by a thread that gives the role up.
+    /// Asserts that count_under_way() was called after the last change.
     pub(super) fn check_count(&self) {
         debug_assert_eq!(
             self.under_way.load(Ordering::Relaxed),
@@ -145,7 +149,8 @@ impl LaneState {
         );
     }
 
-    /// One round: own commands, then peers; returns how much was done.
+    /// One round: executes commands, then polls the receivers. Returns the number of slots and
+    /// events handled.
     #[inline]
     pub(super) fn round(&mut self, routes: &Routes) -> usize {
         let executed = self.execute(routes);
@@ -166,17 +171,17 @@ impl LaneState {
         count
     }
 
-    /// Whether so much of the queue is free that it pays to wake a thread that waits for room.
+    /// Whether enough of the queue is free to wake threads that wait for room.
     pub(super) fn is_half_empty(&self) -> bool {
         self.consumer.backlog() <= self.half
     }
 
-    /// Whether nothing is in the queue or in flight, but for the library's own.
+    /// Whether no operation of users is in the queue or in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.consumer.is_empty() && self.accepted() == 0 && self.flushes.is_empty()
     }
 
-    /// Announces to all sources that nobody works from now on; false: one has work.
+    /// Arms all sources. False: one of them has work.
     pub(super) fn arm(&mut self, routes: &Routes) -> bool {
         self.armed = true;
         (self.unsent == 0 || self.waits_for_wire())
@@ -187,7 +192,8 @@ impl LaneState {
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
     }
 
-    /// Takes that back. It costs a write to lines that producers use, so only what was armed is.
+    /// Disarms the sources after arm(). Does nothing otherwise, since it writes to cache lines that
+    /// producers use.
     #[inline]
     pub(super) fn disarm(&mut self) {
         if std::mem::take(&mut self.armed) {
@@ -196,8 +202,8 @@ impl LaneState {
         }
     }
 
-    /// Takes in a command and asks its agent; false: the table is full. `carried`: the bytes of the
-    /// command are there only during this call.
+    /// Puts a command into the in-flight table and posts its first stage. False: the table is full.
+    /// `carried`: the command's bytes are valid only during this call.
     pub(super) fn start(
         &mut self,
         routes: &Routes,
@@ -212,7 +218,7 @@ impl LaneState {
         self.ask(routes, InFlight::new(command, stage, self.order, carried))
     }
 
-    /// Puts an operation into the table and asks its agent; false: the table is full.
+    /// Puts an operation into the in-flight table and posts its stage. False: the table is full.
     pub(super) fn ask(&mut self, routes: &Routes, operation: InFlight) -> bool {
         let is_own = operation.command.op.is_own();
         let Some(tag) = self.slots.insert(operation) else { return false };
@@ -222,8 +228,8 @@ impl LaneState {
         true
     }
 
-    /// Sends the message of an operation's present stage; where others wait to be sent, behind
-    /// them.
+    /// Posts an operation's present stage: puts it into `posts` if it is for a network; else sends
+    /// its request, or puts it into the send queue behind those that wait.
     pub(super) fn send_or_wait(&mut self, routes: &Routes, tag: Tag) {
         self.unsent += 1;
         if self.slots.get_mut(tag).is_some_and(|operation| operation.is_posted()) {
@@ -233,31 +239,31 @@ impl LaneState {
             return;
         }
         if let Some(operation) = self.slots.get_mut(tag) {
-            // A read that has its place already needs a slot only. It must not wait behind one that
-            // waits for that place.
+            // A read that has reserved its large slot needs a request slot only. It must not wait
+            // behind a read that waits for such a large slot.
             let is_large = operation.is_large() && !operation.has_place;
             self.waiting.push(operation.command.peer, operation.order, tag, is_large);
         }
     }
 
-    /// Sends what waits for it; returns how much of that was done.
+    /// Sends requests of the send queue; returns how many operations have left it.
     pub(super) fn send_waiting(&mut self, routes: &Routes) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
         let served = waiting.serve(|tag| self.send(routes, tag));
-        debug_assert!(self.waiting.is_empty(), "an end by a failure sends nothing");
+        debug_assert!(self.waiting.is_empty(), "an operation that fails in send() sends nothing");
         self.waiting = waiting;
         served
     }
 
-    /// Takes in a flush, which ends at once if nothing before it is under way.
+    /// Begins a flush, which ends at once if no older operation is under way.
     pub(super) fn start_flush(&mut self, routes: &Routes, command: Command) {
         self.order += 1;
         self.flushes.push((command, self.order));
         self.end_flushes(routes);
     }
 
-    /// Sets a place aside for an answer of `peer`; one that does not answer gets no more than half
-    /// of them. False: there is none.
+    /// Reserves a large slot for an answer of `peer`. One peer gets at most half of the places, so
+    /// a peer that does not answer leaves some for others. False: there is none for this peer.
     fn set_place_aside(&mut self, peer: u32) -> bool {
         let has = self.places.iter().filter(|user| **user == Some(peer)).count();
         let mut free = self.places.iter_mut().filter(|user| user.is_none());
@@ -271,12 +277,12 @@ impl LaneState {
         }
     }
 
-    /// Asks the agent of an operation whose message has not been sent, if that is possible now.
+    /// Tries to send an operation's request to the owner.
     fn send(&mut self, routes: &Routes, tag: Tag) -> Sent {
-        // It may have ended while it waited.
+        // The operation may have ended while it waited.
         let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
         let (peer, needs_place) = (operation.command.peer, operation.needs_place());
-        // The thread that accepted the operation had the port.
+        // The port is known since the operation was accepted.
         let port = match routes.known(peer) {
             Some(port) if !routes.is_dead(peer) => port,
             _ => {
@@ -292,11 +298,12 @@ impl LaneState {
         let message = operation.message(routes.own().peer, tag.0);
         let bytes = operation.bytes();
         if routes.transport(port).post(port, &message, bytes) == Posted::Full {
-            // Requests with many bytes have slots of their own.
+            // Only requests with few bytes use the request slots; those with many use large slots.
             if bytes.len() <= SMALL_REQUEST {
                 return Sent::Full;
             }
-            // It waits where operations wait for a place, so it must not hold one meanwhile.
+            // The operation goes to the line of those that wait for large slots, so it must not
+            // hold one meanwhile.
             if needs_place {
                 operation.has_place = false;
                 self.give_place_back(peer);
@@ -308,11 +315,11 @@ impl LaneState {
         Sent::Done
     }
 
-    /// Ends an operation: gives back what it held and tells the user.
+    /// Ends an operation: releases its entry and large slot and fires its completion.
     pub(super) fn end(&mut self, routes: &Routes, tag: Tag, status: Status) {
         let Some(mut operation) = self.slots.remove(tag) else { return };
         if status == Status::ERR_CANCELED && operation.is_posted() {
-            // The network may still read them.
+            // The network may still read the copied bytes.
             operation.take_copy().into_iter().for_each(|bytes| routes.fabric().keep(bytes));
         }
         if operation.has_place {
@@ -339,7 +346,7 @@ impl LaneState {
         self.end_flushes(routes);
     }
 
-    /// Ends the flushes before which nothing is under way any more.
+    /// Ends the flushes that wait for no older operation any more.
     pub(super) fn end_flushes(&mut self, routes: &Routes) {
         let mut at = 0;
         while let Some((flush, order)) = self.flushes.get(at) {
@@ -358,7 +365,7 @@ impl LaneState {
         }
     }
 
-    /// Ends everything that fits; returns how many there were.
+    /// Ends all operations in the table for which `fits`; returns their number.
     fn end_if(
         &mut self,
         routes: &Routes,
@@ -377,21 +384,22 @@ impl LaneState {
         tags.len()
     }
 
-    /// Ends what is pending on peers that are dead.
+    /// Ends the operations and messages that are pending on dead peers.
     fn mark_dead(&mut self, routes: &Routes) -> usize {
         let ended = self.post.end_all(Status::ERR_PEER_DEAD, |peer| routes.is_dead(peer));
         ended
             + self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
-                // What a network has may still use this rank's memory; the network tells its end.
+                // A posted operation may still use this rank's memory; it ends when the network
+                // reports its completion.
                 routes.is_dead(operation.command.peer) && !(operation.is_posted() && operation.sent)
             })
     }
 
-    /// Ends everything, in flight or still in the queue, without executing it.
+    /// Cancels all operations in the queue and in flight; returns their number.
     pub(super) fn cancel(&mut self, routes: &Routes) -> usize {
         let mut count = 0;
         while let Some((command, extra)) = self.consumer.peek(0).map(QueueEntry::take) {
-            // The slots of its bytes were filled before its own; they go together.
+            // The marks of its carried bytes were set before its own, so all are released together.
             let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
             match command.op {
                 Op::NOTHING => {}
@@ -401,7 +409,7 @@ impl LaneState {
                     count += 1;
                 }
                 Op::PIECES => {
-                    // What of it is in flight still ends, below.
+                    // Its pieces that are in flight end below.
                     let failure = Error::bare(Status::ERR_CANCELED);
                     self.end_piece(routes, command.local.cast(), Some(failure), 0);
                     count += 1;
@@ -423,7 +431,7 @@ impl LaneState {
     }
 }
 
-/// Tells the user that a command has ended.
+/// Fires the completions of a command that has ended; see fire_failure() for a failed one.
 pub(super) fn fire(routes: &Routes, command: &Command, status: Status) {
     if status != Status::OK {
         return fire_failure(routes, command, &Error::bare(status));
@@ -432,7 +440,7 @@ pub(super) fn fire(routes: &Routes, command: &Command, status: Status) {
     command.on_complete.fire(status, routes.waiters());
 }
 
-/// Tells the user that a command has failed: by its completions, or else by the next flush.
+/// Fires the completions of a command that has failed. If it has none, the next flush reports it.
 pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
     if command.on_local.is_nothing() && command.on_complete.is_nothing() {
         return routes.unreported().note_command(command, error);

@@ -1,5 +1,5 @@
-//! What the executor does with active messages: those of offload mode, and those that need an
-//! agent.
+//! How the executor sends active messages: those of offload mode, those with LLCL_FLAG_DEFER, and
+//! LONG ones whose payload only the owner can write.
 
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::by_owner::Stage;
@@ -10,11 +10,11 @@ use crate::engine::routes::Routes;
 use crate::util::status::Status;
 
 impl LaneState {
-    /// Takes a message in; false: there is no room, and nothing has happened.
+    /// Sends a message or puts it into the queue of deferred messages. False: the in-flight table
+    /// is full, and nothing has happened.
     pub(super) fn start_message(&mut self, routes: &Routes, command: &Command) -> bool {
-        // What waits for credit is bounded where it is accepted (`Admitted`), so that a peer that
-        // handles nothing stops no command behind its messages. The write of a payload needs an
-        // entry.
+        // The queue of deferred messages needs no such check: `Admitted` bounds it for each peer
+        // when a message is accepted. The write of a payload needs an entry in the table.
         if self.slots.is_full() {
             return false;
         }
@@ -41,7 +41,7 @@ impl LaneState {
         true
     }
 
-    /// The agent has written the payload of a LONG message, or has failed.
+    /// The write of a LONG message's payload has ended: sends the message, or reports the failure.
     pub(super) fn payload_written(&mut self, write: &Command, status: Status) {
         let mut deferred = take_deferred(write.operand as *mut u8);
         if status != Status::OK {
@@ -63,7 +63,7 @@ impl LaneState {
         }
     }
 
-    /// Sends the messages that have credit now; returns how many.
+    /// Sends the deferred messages that have credit now; returns how many.
     pub(super) fn send_late(&mut self, routes: &Routes) -> usize {
         let sent = self.deferred.send(&self.post);
         if sent > 0 {

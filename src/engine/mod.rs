@@ -1,4 +1,5 @@
-//! Layer 3: how requests get from the threads that make them to the device.
+//! Layer 3: the lane, which carries commands from requesters to transports and fires their
+//! completions, and active messages.
 
 pub mod atomic;
 pub mod by_caller;

@@ -1,10 +1,10 @@
-//! What waits for peers that cannot take it now: one line for each peer, in the order in which it
-//! came, and the peers in turn. What is refused keeps its place, and a peer that takes nothing
-//! stops no other.
+//! Queues of items that wait because their peer cannot accept them now: one queue (a line) for each
+//! peer, in order of arrival. Peers with items are served round robin. A refused item stays at the
+//! head of its line, and a peer that accepts nothing delays no other.
 
 use std::collections::{HashMap, VecDeque};
 
-/// What waits for one peer.
+/// The items that wait for one peer.
 pub trait PeerLine: Default {
     /// Whether nothing waits.
     fn is_empty(&self) -> bool;
@@ -16,7 +16,7 @@ impl<T> PeerLine for VecDeque<T> {
     }
 }
 
-/// See the head of the file. Allocates only while there are more peers or more waits than ever
+/// See the head of the file. Allocates only for a new peer, or when more items wait than ever
 /// before.
 pub struct PeerTurns<L> {
     lines: HashMap<u32, L>,
@@ -36,7 +36,7 @@ impl<L: PeerLine> PeerTurns<L> {
         self.turns.is_empty()
     }
 
-    /// What waits for a peer, if anything ever did.
+    /// The line of a peer, if an item ever waited for it.
     pub fn line(&self, peer: u32) -> Option<&L> {
         self.lines.get(&peer)
     }
@@ -46,7 +46,7 @@ impl<L: PeerLine> PeerTurns<L> {
         self.turns.iter().filter_map(|peer| Some((*peer, self.lines.get(peer)?)))
     }
 
-    /// Has `place` put something into the line of a peer.
+    /// Calls `place`, which puts an item into the peer's line.
     pub fn put(&mut self, peer: u32, place: impl FnOnce(&mut L)) {
         let line = self.lines.entry(peer).or_default();
         if line.is_empty() {
@@ -55,9 +55,9 @@ impl<L: PeerLine> PeerTurns<L> {
         place(line);
     }
 
-    /// Sends what can be sent, one of each peer at a time: a peer that has been served goes to the
-    /// end. `send_one` takes the oldest from a line that can be sent; false: there is none. Returns
-    /// how many were taken.
+    /// Calls `send_one` for the lines in turn, until it has refused all that are left. `send_one`
+    /// sends one item and removes it from the line, or returns false. A peer whose item was sent
+    /// goes to the end of the turns. Returns the number of items sent.
     pub fn serve(&mut self, mut send_one: impl FnMut(&mut L) -> bool) -> usize {
         let (mut served, mut refused) = (0, 0);
         while let Some(peer) = self.turns.get(refused) {

@@ -1,4 +1,4 @@
-//! What the executor does with reads and writes of many pieces, see `engine::pieces`.
+//! How the executor executes reads and writes of many pieces (`engine::pieces`).
 
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::by_owner::{InFlight, Stage};
@@ -10,13 +10,14 @@ use crate::transport::Access;
 use crate::util::status::{Error, Status};
 
 impl LaneState {
-    /// Begins the pieces that were not begun; false: the table is full, and the rest is to be begun
-    /// later.
+    /// Begins the pieces that were not begun. False: the in-flight table is full; the caller calls
+    /// this again later.
     pub(super) fn start_pieces(&mut self, routes: &Routes, command: &Command) -> bool {
         let place = command.local.cast::<Pieces>();
         loop {
-            // SAFETY: kept while `open` is not 0, and this thread, which has the role, has not
-            // ended the 1 of it. No borrow lasts over start(), which may end pieces.
+            // SAFETY: the Pieces lives while `open` is not 0, and this thread, which holds the
+            // role, gives up the last 1 of it only below. No borrow lasts over start(), which may
+            // end pieces.
             let pieces = unsafe { &mut *place };
             let (is_read, rest) = pieces.rest();
             match by_caller::attempt_pieces(routes, command.peer, is_read, rest) {
@@ -61,16 +62,17 @@ impl LaneState {
         true
     }
 
-    /// The message of some pieces has been answered, or is not to be sent any more.
+    /// The operation of one or more pieces has ended.
     pub(super) fn end_pieces(&mut self, routes: &Routes, operation: &InFlight, status: Status) {
         let failure = (status != Status::OK).then(|| Error::bare(status));
         let place = operation.command.operand as *mut Pieces;
         self.end_piece(routes, place, failure, operation.order);
     }
 
-    /// Some pieces of an operation have ended, or all were begun; the last such end changes the
-    /// signal word, if there is one, or tells the user. The signal is as old as what has ended,
-    /// `order`: a flush that waits for the one waits for the other. A free slot is left for it.
+    /// Counts an end by end_one(). The last one changes the signal word, if there is one, or fires
+    /// the completion. The signal's operation gets the number `order` of the piece that has ended
+    /// last, so a flush that waits for the piece waits for the signal, too. The table has a free
+    /// slot for it.
     pub(super) fn end_piece(
         &mut self,
         routes: &Routes,
@@ -78,8 +80,8 @@ impl LaneState {
         failure: Option<Error>,
         order: u64,
     ) {
-        // SAFETY: from a command of pieces or from pieces, each of which ends once; the caller
-        // holds the role.
+        // SAFETY: the pointer is from a command of pieces or from one of its pieces, each of which
+        // ends once; the caller holds the role.
         match unsafe { end_one(place, failure) } {
             None => {}
             Some((whole, Some(error))) => fire_failure(routes, &whole, &error),

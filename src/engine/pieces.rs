@@ -1,7 +1,7 @@
-//! Reads and writes of many pieces with one end: what is kept of one that the caller cannot copy
-//! itself. The command in the queue names a [`Pieces`]; the executor does one piece after the other
-//! as it does a command, and stops where the table of operations in flight has no room. The place
-//! where it stopped stays in the `Pieces`, so the next round goes on there and nothing is lost.
+//! The state of a read or write of many pieces that the caller cannot copy itself. The command in
+//! the queue points to a [`Pieces`]. The executor executes each piece as a command of its own, and
+//! stops when the in-flight table is full. `Pieces::next` says where it stopped, so the next round
+//! goes on there. The operation ends when its last piece has ended.
 
 use crate::engine::command::{Command, Op, PIECE};
 use crate::transport::CHUNK;
@@ -11,28 +11,28 @@ use crate::util::status::Error;
 /// Bytes that are contiguous on both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
-    /// The peer's side.
+    /// The address in the peer's memory.
     pub remote: Address,
-    /// Our side.
+    /// The address in this rank's memory.
     pub local: *mut u8,
-    /// How many bytes.
+    /// The number of bytes.
     pub size: u64,
 }
 
-/// Bytes that a message spends on each of many pieces, beside those of the piece: its offset in the
-/// region and its size.
+/// Bytes of a piece's entry in a message of many pieces: offset in the region and size.
 pub const ENTRY: usize = 16;
 
-/// An operation of many pieces. From the queue on it belongs to the holder of the lane's role.
+/// An operation of many pieces. Once it is in the queue, only the holder of the lane's role uses
+/// it.
 pub struct Pieces {
-    /// A read, a write, or a write with a signal, with the user's completion.
+    /// The whole operation as the user posted it: a read, a write or a write with signal.
     whole: Command,
     list: Vec<Piece>,
     /// The first piece that was not begun.
     pub(super) next: usize,
-    /// Entries in the table of operations in flight, and 1 until all were begun.
+    /// The number of its entries in the in-flight table, and 1 more until all pieces were begun.
     pub(super) open: usize,
-    /// The first failure; the pieces behind it are not begun.
+    /// The first failure; the pieces that were not begun by then are skipped.
     failure: Option<Error>,
 }
 
@@ -51,9 +51,9 @@ impl Pieces {
         self.whole.op == Op::WRITE_SIGNAL
     }
 
-    /// Those of the next pieces, all in one region, that one message to the owner brings or asks
-    /// for, as a command; and how many they are. At least one; of that alone it is peek()'s.
-    /// `by_message`: whether a piece goes by message.
+    /// A command for the next pieces that fit into one message to the owner, and their number. All
+    /// lie in one region, and `by_message` accepts each. If there are fewer than two, the command
+    /// is that of peek() for one piece. None: all pieces were begun.
     pub(super) fn peek_many(
         &self,
         place: *mut Pieces,
@@ -80,7 +80,7 @@ impl Pieces {
         Some((command, count))
     }
 
-    /// Those that were not begun.
+    /// Whether the operation is a read, and the pieces that were not begun.
     pub(super) fn rest(&self) -> (bool, &[Piece]) {
         (self.whole.op == Op::READ, &self.list[self.next..])
     }
@@ -102,18 +102,18 @@ impl Pieces {
     }
 }
 
-/// Does away with a command that was not queued; nobody is told.
+/// Frees a command that was not queued; no completion fires.
 pub fn discard(command: &Command) {
     // SAFETY: made by Pieces::command(), and nobody else has it.
     drop(unsafe { Box::from_raw(command.local.cast::<Pieces>()) });
 }
 
-/// One piece has ended, or all were begun. The last such end answers the whole, and what has failed
-/// first.
+/// To be called when the operation of some pieces has ended, and once when all pieces were begun.
+/// The last call returns the whole operation and its first failure.
 ///
 /// # Safety
-/// `place` was made by Pieces::command(), its last end has not come, and the caller holds the role
-/// and no borrow.
+/// `place` was made by Pieces::command(), the last call has not come, and the caller holds the role
+/// and no borrow of the Pieces.
 pub unsafe fn end_one(
     place: *mut Pieces,
     failure: Option<Error>,

@@ -1,6 +1,7 @@
-//! A command as it lies in the queue. What most commands consist of fits the first cache line of a
-//! slot, beside its mark; the second line is written and read only for the few that need it. So the
-//! hand-over of a read, a write or a fetch-add moves one line.
+//! The form of a command in a slot of the command queue. The fields that most commands need lie in
+//! the slot's first cache line, beside its mark. The second line is written and read only for a
+//! compare-and-swap, a signal or a local completion, so a read, a write or a fetch-add moves one
+//! line from the producer to the consumer.
 
 use crate::engine::atomic::op;
 use crate::engine::command::{Command, Op};
@@ -10,16 +11,17 @@ use crate::transport::address::Address;
 use crate::util::narrow::narrow;
 use std::ffi::c_void;
 
-/// Most bytes that a command carries itself, in the slots behind it.
+/// Most bytes that a command carries, in the slots behind its own.
 pub const INLINE: usize = 480;
 /// Bytes of a slot without its mark.
 pub const SLOT_BYTES: usize = size_of::<QueueEntry>();
 
 /// The contents of one slot: a command, or bytes that the command before it carries.
 ///
-/// `line`: numbers (operation, code, type, extra slots, kinds of the completions, peer), remote
-/// offset, remote key, local address, size (of an atomic: its operand), and the completion's two
-/// words. `rest`: a second number, the signal's offset and key, and the local completion's words.
+/// `line`: one word with operation, code, type, extra slots, kinds of both completions and peer;
+/// remote offset, remote key, local address, size (of an atomic: the operand), and the completion's
+/// two words. `rest`: the signal's value or what a compare-and-swap compares with, the signal's
+/// offset and key, and the local completion's two words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct QueueEntry {
@@ -42,7 +44,7 @@ fn is_wide(command: &Command) -> bool {
 }
 
 impl QueueEntry {
-    /// Puts a command here that carries its bytes in `extra` slots behind this one.
+    /// Writes a command that carries its bytes in the `extra` slots behind this one.
     #[inline]
     pub fn put(&mut self, command: &Command, extra: usize) {
         let Command { on_local, on_complete, remote, .. } = command;
@@ -75,7 +77,7 @@ impl QueueEntry {
         }
     }
 
-    /// The command that lies here, and how many slots behind it carry its bytes.
+    /// The command in this slot, and the number of slots behind it that carry its bytes.
     #[inline]
     pub fn take(&self) -> (Command, usize) {
         let [numbers, offset, key, local, amount, call, target] = self.line;
@@ -102,7 +104,7 @@ impl QueueEntry {
         (command, (numbers >> 20) as usize & 15)
     }
 
-    /// Puts bytes here, at most SLOT_BYTES.
+    /// Writes carried bytes, at most SLOT_BYTES.
     pub fn put_bytes(&mut self, bytes: &[u8]) {
         let mut all = [0; SLOT_BYTES];
         all[..bytes.len()].copy_from_slice(bytes);
@@ -113,7 +115,7 @@ impl QueueEntry {
         }
     }
 
-    /// The bytes that put_bytes() put here, into as many as there is place for.
+    /// Copies as many of the carried bytes as `bytes` has room for.
     pub fn take_bytes(&self, bytes: &mut [u8]) {
         for (place, word) in bytes.chunks_mut(8).zip(self.line.iter().chain(&self.rest)) {
             place.copy_from_slice(&word.to_ne_bytes()[..place.len()]);
@@ -125,7 +127,7 @@ fn completion(kind: u32, call: u64, target: u64) -> Completion {
     Completion { kind, reserved: 0, call: call as *const c_void, target: target as *mut c_void }
 }
 
-/// How many slots `size` bytes take.
+/// The number of slots that carry `size` bytes.
 pub fn slots_for(size: usize) -> usize {
     size.div_ceil(SLOT_BYTES)
 }
@@ -136,7 +138,7 @@ mod tests {
     use crate::engine::completion::{ADD, CALL, STORE};
 
     fn through_the_queue(command: &Command, extra: usize) -> (Command, usize) {
-        // What an earlier round left must not shine through.
+        // The slot holds an entry of an earlier round, of which nothing may remain.
         let mut slot = QueueEntry { line: [u64::MAX; 7], rest: [u64::MAX; 8] };
         slot.put(command, extra);
         slot.take()

@@ -1,4 +1,5 @@
-//! A role: something that one thread at a time may hold, and that nobody waits for.
+//! A role: a try-lock around a value. One thread at a time holds it; a thread that finds it taken
+//! does not wait for it.
 
 use crate::util::sync::{AtomicU32, Ordering, UnsafeCell, fence};
 use std::ops::{Deref, DerefMut};
@@ -12,8 +13,8 @@ pub struct Role<T> {
 // SAFETY: only the one holder reaches the value, and `held` hands it on by Release and Acquire.
 unsafe impl<T: Send> Sync for Role<T> {}
 
-/// The role, held. Dropping it gives it up; FENCED: with the full fence that `engine::handover`
-/// needs.
+/// A guard: its thread holds the role until it drops the guard. If FENCED, the drop ends with the
+/// full fence that `engine::handover` needs.
 pub struct Held<'a, T, const FENCED: bool = true>(&'a Role<T>);
 
 impl<T> Role<T> {
@@ -22,14 +23,15 @@ impl<T> Role<T> {
         Role { held: AtomicU32::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Where the value is, to be compared only.
+    /// The value's address, for comparisons only: the caller need not hold the role.
     pub fn address(&self) -> *const T {
         self.value.with(|value| value)
     }
 
-    /// Takes the role if it is free. What the caller has done before, a holder that this call
-    /// found sees after giving the role up: both sides have a full fence between their own word
-    /// and the other's (see `engine::handover`).
+    /// Takes the role if it is free. If another thread holds it, that holder sees everything that
+    /// the caller stored before this call, once the holder has given the role up: both threads run
+    /// a full fence between their own store and their load of the other's word (see
+    /// `engine::handover`).
     #[inline]
     pub fn take(&self) -> Option<Held<'_, T>> {
         // SeqCst fence: between what the caller published and the look at `held`; pairs with drop.
@@ -40,8 +42,8 @@ impl<T> Role<T> {
         })
     }
 
-    /// Like `take`, where nobody relies on a holder to see something after giving the role up:
-    /// without the fences, which cost as much as a message.
+    /// Like `take`, without the fences, which cost as much as a message. For roles whose holders
+    /// need not look again after they have given the role up.
     #[inline]
     pub fn take_unfenced(&self) -> Option<Held<'_, T, false>> {
         if self.held.load(Ordering::Relaxed) != 0 {
@@ -61,8 +63,8 @@ impl<T, const FENCED: bool> Drop for Held<'_, T, FENCED> {
         // Release: hands the value to the next holder.
         self.0.held.store(0, Ordering::Release);
         if FENCED {
-            // SeqCst fence: between giving up and the look at what came meanwhile; pairs with
-            // take().
+            // SeqCst fence: between giving the role up and the loads that look for work that came
+            // meanwhile; pairs with take().
             fence(Ordering::SeqCst);
         }
     }

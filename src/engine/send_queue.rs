@@ -1,33 +1,33 @@
-//! Operations in flight whose message has not been sent, because all slots of the peer hold
-//! requests or because there is no place for many bytes: for each peer in the order of their age,
-//! and the peers in turn.
+//! The send queue: operations in flight whose request has not been sent, because all request slots
+//! of the peer are in use, or because no large slot is free for its bytes. Each peer has a line in
+//! order of age, and the peers are served round robin (`engine::peer_turns`).
 //!
-//! An operation that is refused keeps its place. So it is sent after those that were older, however
-//! many are posted behind it, and a peer that takes nothing stops no other.
+//! A refused operation keeps its place in the line, so no younger one of its kind overtakes it, and
+//! a peer that accepts nothing delays no other.
 
 use crate::engine::in_flight::Tag;
 use crate::engine::peer_turns::{PeerLine, PeerTurns};
 use std::collections::VecDeque;
 
-/// What became of an attempt to send an operation.
+/// The result of an attempt to send an operation's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// Its message has been sent, or it has ended.
+    /// The request has been sent, or the operation has ended.
     Done,
-    /// There is no place for its bytes.
+    /// No large slot is free for its bytes.
     NoPlace,
-    /// All slots of the peer hold requests.
+    /// All request slots of the peer are in use.
     Full,
 }
 
-/// The operations that wait for one peer, each with its number in the order of commands.
+/// The operations that wait for one peer, each with its age (a command number; smaller is older).
 #[derive(Default)]
 struct Line {
-    /// Those that need one of few places: writes of many bytes, and reads of as many for whose
-    /// answers no place is set aside yet. Such a place is given back by operations that wait among
-    /// `words`, so nothing there may wait for what is here.
+    /// Operations that need one of the few large slots: writes of many bytes, and reads of many
+    /// bytes for whose answers no large slot is reserved yet. They may wait for operations in
+    /// `words`, which hold large slots; those never wait for these.
     bytes: VecDeque<(u64, Tag)>,
-    /// Those that need one of many slots only.
+    /// Operations that need a request slot only.
     words: VecDeque<(u64, Tag)>,
 }
 
@@ -42,7 +42,8 @@ impl PeerLine for Line {
 }
 
 impl Line {
-    /// Sends the oldest operation that can be sent. False: none can.
+    /// Sends the older one of the two first operations, or else the other. False: neither can be
+    /// sent.
     fn send_one(&mut self, send: &mut impl FnMut(Tag) -> Sent) -> bool {
         let oldest = |line: &VecDeque<(u64, Tag)>| line.front().map_or(u64::MAX, |(age, _)| *age);
         let bytes_first = oldest(&self.bytes) < oldest(&self.words);
@@ -55,7 +56,7 @@ impl Line {
                     return true;
                 }
                 Sent::NoPlace => {}
-                // What is younger finds no slot, either.
+                // A younger operation would find no slot, either.
                 Sent::Full => return false,
             }
         }
@@ -77,8 +78,8 @@ impl SendQueue {
         self.0.put(peer, place);
     }
 
-    /// Sends what can be sent, see PeerTurns::serve(). Returns how many operations have left the
-    /// queue.
+    /// Sends the operations that can be sent, see PeerTurns::serve(). Returns how many have left
+    /// the queue.
     pub fn serve(&mut self, mut send: impl FnMut(Tag) -> Sent) -> usize {
         self.0.serve(|line| line.send_one(&mut send))
     }

@@ -1,5 +1,5 @@
-//! Failures of operations that have no completion: nothing reports them when they happen, so a
-//! flush does.
+//! Failures of operations without completions. No completion can report them, so the next flush
+//! does.
 
 use crate::engine::command::{Command, Op};
 use crate::util::status::{Error, Status};
@@ -14,7 +14,7 @@ struct Failure {
     more: u64,
 }
 
-/// What was not reported yet, the oldest first; one entry for each peer.
+/// The failures that no flush has reported yet, the oldest first; one entry for each peer.
 #[derive(Default)]
 pub struct Unreported {
     failures: Mutex<Vec<Failure>>,
@@ -43,7 +43,7 @@ impl Unreported {
     #[cold]
     pub fn note(&self, peer: u32, what: &str, error: &Error) {
         if error.status == Status::ERR_CANCELED {
-            // The context ends: nobody can ask any more.
+            // The context ends, so no flush follows.
             return;
         }
         let mut failures = self.failures();
@@ -57,11 +57,11 @@ impl Unreported {
         self.count.store(failures.len(), Ordering::Release);
     }
 
-    /// The first failure with a peer, or with any, that was not reported; the caller reports
-    /// it, and the ones after it that it counts.
+    /// Takes the failures with a peer, or with all peers, that were not reported. The error is the
+    /// first one, with the number of those after it.
     pub fn take(&self, peer: Option<u32>) -> Option<Error> {
-        // Acquire: pairs with note(). A thread that knows that an operation has ended, and relies
-        // on that, sees its failure.
+        // Acquire: pairs with note(). A thread that has seen the end of an operation sees its
+        // failure here.
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }

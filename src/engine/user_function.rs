@@ -1,11 +1,11 @@
-//! Calls of the user's functions: they end by returning. One that leaves by an exception,
-//! pthread_exit or cancellation would leave behind what the calling thread holds, so the process
-//! ends there, and says where.
+//! Calls of the user's functions, which must return. A function that is left by an exception,
+//! pthread_exit or cancellation would leave the roles and locks of the calling thread taken, so the
+//! process ends with a message that names the function.
 
 use std::ffi::{CStr, c_void};
 use std::mem::{MaybeUninit, forget};
 
-/// Calls a function of the user. `function`: gives its address, to name it.
+/// Calls a function of the user. `function` returns its address, for the message.
 #[inline(always)]
 pub fn call(function: impl Fn() -> *const c_void, call: impl FnOnce()) {
     let unwinds = Unwinds(function);
@@ -13,7 +13,7 @@ pub fn call(function: impl Fn() -> *const c_void, call: impl FnOnce()) {
     forget(unwinds);
 }
 
-/// Dropped only where the call does not return.
+/// Dropped only if the call unwinds.
 struct Unwinds<F: Fn() -> *const c_void>(F);
 
 impl<F: Fn() -> *const c_void> Drop for Unwinds<F> {
@@ -30,7 +30,7 @@ impl<F: Fn() -> *const c_void> Drop for Unwinds<F> {
     }
 }
 
-/// Which function it is, as far as the symbols tell.
+/// The function's name and object, as far as the symbols tell.
 #[cold]
 #[allow(
     clippy::not_unsafe_ptr_arg_deref,

@@ -1,4 +1,4 @@
-//! Loom models of the ring: every interleaving of a few steps, under the C11 memory model.
+//! Loom models of the command queue: every interleaving of a few steps, under the C11 memory model.
 //! `RUSTFLAGS="--cfg loom" cargo test --release --lib loom_`
 
 use super::*;
@@ -32,7 +32,7 @@ fn post(ring: &CommandQueue<u32>, values: &[u32]) -> bool {
     true
 }
 
-/// Takes `count` entries, giving way to the producers while there are none.
+/// Takes `count` entries; yields while there are none.
 fn take(consumer: &mut Consumer<u32>, count: usize) -> Vec<u32> {
     let mut values = Vec::new();
     while values.len() < count {
@@ -70,7 +70,7 @@ fn loom_two_producers_one_consumer() {
     });
 }
 
-/// The first slot of a run being visible means that the whole run is.
+/// A consumer that sees the first slot of a reservation sees all of them.
 #[test]
 fn loom_a_run_arrives_whole() {
     check(|| {
@@ -99,8 +99,8 @@ fn loom_a_run_arrives_whole() {
     });
 }
 
-/// A full ring: slots are written again only after the consumer has read them, also by a producer
-/// that knows the consumer's head from the other producer's copy alone.
+/// A full queue: a producer writes to a slot again only after the consumer has read it, even if it
+/// knows the consumer's head only from the copy that the other producer has stored.
 #[test]
 fn loom_full_and_reused() {
     check(|| {
@@ -147,7 +147,7 @@ fn loom_a_drop_discards() {
     });
 }
 
-/// Two producers meet one armed consumer: exactly one has to ring, be it by commit or by drop.
+/// Two producers post to an armed consumer: exactly one of them rings, by its commit or its drop.
 #[test]
 fn loom_exactly_one_rings() {
     check(|| {
@@ -174,9 +174,9 @@ fn loom_exactly_one_rings() {
     });
 }
 
-/// A thread that finds its own post released and nothing under way sees what the end has brought,
-/// also where the end came later than the release: the flush that needs no role (`Lane::has_ended`,
-/// `LaneState::count_under_way`).
+/// The flush that needs no role (`Lane::has_ended`, `LaneState::count_under_way`). A thread finds
+/// its own post released and nothing under way: it then sees what the operation has written, even
+/// if the operation ended after the release.
 #[test]
 fn loom_a_flush_without_the_role_sees_the_end() {
     check(|| {
@@ -187,8 +187,8 @@ fn loom_a_flush_without_the_role_sees_the_end() {
         let executor = thread::spawn(move || {
             let [under_way, brought] = &*theirs;
             assert_eq!(take_first(&mut consumer), 1);
-            // The count before the release, as where an agent is asked; the end, and the count
-            // again, later.
+            // As for a request to an owner: the count goes up before the release; the operation
+            // ends later, and the count goes down.
             under_way.store(1, Release);
             consumer.release(1);
             brought.store(1, Relaxed);

@@ -1,5 +1,5 @@
-//! What producers and the consumer of a ring share: its words, and what follows from them alone.
-//! The head of `ring` says what they mean.
+//! The words that producers and the consumer of a command queue share, and the functions that use
+//! only these. The head of `engine::command_queue` defines the words.
 
 use crate::engine::command_queue::Entry;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
@@ -11,20 +11,20 @@ pub(super) const WAITING: u64 = 1;
 /// Bit 0 of `Slot::mark`: filled, for the position in the other bits.
 const FILLED: u32 = 1;
 
-/// What the slot of `position` holds when it is filled. Half of the position is enough: the slot
-/// can only hold this mark or that of the round before.
+/// The mark of the slot of `position` when it is filled. The low half of the position is enough:
+/// the slot's mark is either this one or that of the round before.
 #[inline]
 pub(super) fn mark(position: u64) -> u32 {
     position as u32 | FILLED
 }
 
-/// What one slot adds to a position.
+/// The distance of two neighbouring positions.
 pub(super) const STEP: u64 = 2;
 
 /// Slots whose lines a producer fetches at a time, before they are filled.
 pub(super) const AHEAD: u64 = 8;
 
-/// One element. 64-byte alignment: a value of up to 56 bytes is handed over in one cache line, a
+/// One slot, aligned to 64 bytes: a value of up to 56 bytes is handed over in one cache line, a
 /// value of up to 120 bytes in two.
 #[repr(C, align(64))]
 pub(super) struct Slot<T> {
@@ -46,9 +46,9 @@ pub(super) struct Shared<T> {
     pub(super) wake: Box<dyn Fn() + Send + Sync>,
 }
 
-// SAFETY: a slot's value is written only by the producer that took its position by compare-and-swap
-// and has not set its mark yet, and read only by the one Consumer between mark and head. Both
-// hand-overs are Release/Acquire pairs. T is Send because values move between threads so.
+// SAFETY: only the producer that took a slot's position by compare-and-swap writes its value, until
+// it sets the mark; only the one Consumer reads it, from then until it moves head. Both hand-overs
+// are Release/Acquire pairs. T is Send because values move between threads.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T: Entry> Shared<T> {
@@ -60,10 +60,9 @@ impl<T: Entry> Shared<T> {
         unsafe { self.slots.get_unchecked((position / STEP) as usize & mask) }
     }
 
-    /// Fetches the lines of slots that will be filled soon. The next post's compare-and-swap waits
-    /// until the stores of this one are done, that is, until the consumer's core has given the line
-    /// up; so the lines of several slots are asked for at once, by stores that mean nothing, which
-    /// overlap.
+    /// Fetches the lines of slots that will be filled soon, by stores whose value has no meaning.
+    /// Without them each post stores to a line that the consumer's core holds, and the next post's
+    /// compare-and-swap waits for that store. Stores to several lines at once overlap.
     #[inline]
     pub(super) fn fetch_ahead(&self, position: u64, next: u64) {
         let group = |position: u64| position / STEP / AHEAD;
@@ -75,16 +74,17 @@ impl<T: Entry> Shared<T> {
     #[inline(never)]
     pub(super) fn touch(&self, group: u64) {
         let first = group.wrapping_mul(AHEAD * STEP);
-        // Relaxed: a slot that is not free for these positions is left to the consumer, which reads
-        // it.
+        // Relaxed: this only avoids stores to slots that the consumer still reads, which would take
+        // their lines away from it.
         let head = self.tail.cached_head.load(Ordering::Relaxed);
         let used = first.wrapping_sub(head) as i64;
-        // Negative: this producer was preempted for a round, and others fill those slots.
+        // Negative: this producer was preempted while the others went round the queue; they fill
+        // these slots now.
         if used < 0 || used + (STEP * AHEAD) as i64 > (STEP as usize * self.slots.len()) as i64 {
             return;
         }
         for at in 0..AHEAD {
-            // Relaxed: nobody reads it.
+            // Relaxed: no thread reads it.
             self.slot(first.wrapping_add(STEP * at)).touched.store(0, Ordering::Relaxed);
         }
     }
@@ -93,12 +93,12 @@ impl<T: Entry> Shared<T> {
     #[inline]
     pub(super) fn has_room(&self, position: u64, count: usize) -> bool {
         let room = |head: u64| {
-            // Negative when `position` is an old tail and the consumer has passed it meanwhile: the
-            // exchange is going to fail and bring a new one, so that is not "full".
+            // Negative if `position` is an old tail and the consumer is past it. That does not mean
+            // "full": the exchange will fail, and the caller loads the new tail.
             let used = position.wrapping_sub(head) as i64;
             used + (STEP as i64 * count as i64) <= STEP as i64 * self.slots.len() as i64
         };
-        // Acquire: pairs with the Release below, and through it with the consumer's.
+        // Acquire: pairs with the Release below, and so with the consumer's before that.
         let cached = self.tail.cached_head.load(Ordering::Acquire);
         if room(cached) {
             return true;
@@ -107,11 +107,12 @@ impl<T: Entry> Shared<T> {
         // reading the slots before they are written again.
         let head = self.head.load(Ordering::Acquire);
         if head == cached {
-            // Full, and nothing is written: retrying threads leave the line to those that post.
+            // Full. No store: threads that retry must not take the line from those that post.
             return false;
         }
-        // Release: passes the above on to producers that read only the copy. A thread with an older
-        // head may overwrite a newer one; the copy then only says "full" too early and is renewed.
+        // Release: a producer that reads only the copy is ordered behind the consumer, too. A
+        // thread with an older head may overwrite a newer copy; then the copy says "full" too
+        // early, and the next producer that sees this loads head again.
         self.tail.cached_head.store(head, Ordering::Release);
         room(head)
     }

@@ -1,4 +1,4 @@
-//! What one thread can see of the ring, and a stress with real threads.
+//! Tests of the command queue by one thread, and a stress test with several.
 
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,8 +26,8 @@ fn ring_at(start: u64) -> (CommandQueue<Item>, Consumer<Item>) {
     CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits"))).unwrap()
 }
 
-/// Positions at the beginning, in the middle, and so that the arithmetic, or that of the marks
-/// alone, wraps during the test.
+/// Start positions: 0, some other, and two at which the positions, or only the marks, wrap during
+/// the test.
 const STARTS: [u64; 5] = [0, 64, 0_u64.wrapping_sub(8), 0_u64.wrapping_sub(2), (1 << 32) - 8];
 
 fn post(ring: &CommandQueue<Item>, numbers: &[u64]) -> bool {
@@ -65,8 +65,9 @@ fn empty_then_full_then_empty_again_at_every_start() {
     }
 }
 
-/// A producer preempted between reading the tail and the copy of head may find the consumer past
-/// its tail. "Full" would be a lie then; the exchange fails and brings the newer tail.
+/// A producer that is preempted between its loads of the tail and of the copy of head may find the
+/// consumer past its tail. The queue must not say "full": the exchange fails, and the producer
+/// loads the new tail.
 #[test]
 fn an_outdated_tail_is_not_taken_for_full() {
     for start in STARTS {
@@ -195,8 +196,8 @@ fn misuse_is_refused() {
     assert!(refused(&mut || run.write(2, Item::NOTHING)));
 }
 
-/// Several producers with runs of every length against one consumer: each producer's items arrive
-/// in order, whole, once, and all of them; the wrapping start positions are included.
+/// Several producers with reservations of every length against one consumer: all items of each
+/// producer arrive once, whole and in order; also where positions wrap.
 #[test]
 fn stress_keeps_each_producers_order_and_loses_nothing() {
     for producers in [1, 2, 4, 8] {
@@ -275,7 +276,7 @@ fn lines_are_fetched_ahead_only_where_slots_are_free() {
             assert!((0..lot).all(|number| post(&ring, &[number])));
             assert_eq!(ring.reserve(1).is_none(), lot == 64, "a slot is free but for a full ring");
             let taken = take(&mut consumer, 64);
-            // A reservation that was dropped has left nothing but an entry to be passed over.
+            // The dropped reservation has left an entry that the consumer skips.
             let posted: Vec<u64> = (0..lot).chain((lot < 64).then_some(0)).collect();
             assert_eq!(taken, posted, "as posted, whatever was fetched meanwhile");
         }

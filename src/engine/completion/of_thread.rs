@@ -1,21 +1,22 @@
-//! What the message layer keeps for each thread: here, beside the thread's callbacks, where one
-//! load finds it.
+//! Data of the message layer for each thread. It lies beside the thread's callbacks, so one load of
+//! a thread-local pointer finds both.
 
 use super::{Trampoline, known, mine};
 use std::ffi::c_void;
 
-/// The context whose handlers this thread runs, kept here where it is at hand; null: none.
+/// Notes which dispatcher's handlers this thread runs, by an address of the dispatcher's; null:
+/// none.
 #[inline(always)]
 pub fn set_serving(whom: *const c_void) {
     mine().serving.set(whom);
 }
 
-/// What set_serving() was told last.
+/// The last argument of set_serving().
 pub fn serving() -> *const c_void {
     mine().serving.get()
 }
 
-/// This thread is the library's, and runs no handlers that the program polls for.
+/// Notes that this thread is one of the library's, which never runs polled handlers.
 pub fn set_librarys() {
     mine().librarys.set(true);
 }
@@ -26,17 +27,17 @@ pub fn is_librarys() -> bool {
     unsafe { known::get().as_ref() }.is_some_and(|t| t.librarys.get())
 }
 
-/// Counts a poll of this thread that found nothing; returns how many there were one after the
-/// other.
+/// Counts a poll of this thread that found no message; returns the number of such polls since the
+/// last one that found some.
 pub fn polled_in_vain() -> u32 {
     let polls = &mine().polls;
     polls.set(polls.get().wrapping_add(1));
     polls.get()
 }
 
-/// Counts such a poll, unless the one of this number may not be, or the thread runs a callback.
-/// False: it was not counted. Here, since a poll has no time to look two things up that belong to
-/// its thread.
+/// Like polled_in_vain(), unless the thread is inside a callback or `may` refuses the new number:
+/// then it returns false and counts nothing. One function for both checks, so that a poll loads the
+/// thread-local pointer once.
 #[inline(always)]
 pub fn polled_in_vain_again(may: impl FnOnce(u32) -> bool) -> bool {
     // SAFETY: as in mine().
@@ -49,7 +50,7 @@ pub fn polled_in_vain_again(may: impl FnOnce(u32) -> bool) -> bool {
     again
 }
 
-/// A poll of this thread has found something.
+/// A poll of this thread has found a message.
 pub fn polled_with_result() {
     mine().polls.set(0);
 }
@@ -58,13 +59,13 @@ pub fn polled_with_result() {
 pub struct Callbacks<'a>(&'a Trampoline);
 
 impl Callbacks<'_> {
-    /// Its holder gives them to no other thread.
+    /// The caller must not pass them to another thread.
     #[inline(always)]
     pub fn of_thread() -> Self {
         Callbacks(mine())
     }
 
-    /// As enter().
+    /// Like enter().
     #[inline(always)]
     pub fn enter(&self, function: *const c_void, call: impl FnOnce()) {
         self.0.outermost(function, call);

@@ -1,5 +1,5 @@
-//! Loom models of the sleep protocol over ring and bell. A lost wake-up leaves the consumer asleep
-//! for ever, which loom reports as a deadlock.
+//! Loom models of the sleep protocol, with the real command queue and bell. A lost wake-up leaves
+//! the consumer asleep for ever, which loom reports as a deadlock.
 
 use super::*;
 use crate::engine::command_queue::{CommandQueue, Consumer};
@@ -18,7 +18,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 struct World {
     bell: Arc<Bell>,
     ring: CommandQueue<u32>,
-    /// How often the bell was rung by a commit that had to.
+    /// How often a producer rang because its commit told it to.
     rings: Arc<AtomicUsize>,
 }
 
@@ -117,8 +117,8 @@ fn loom_a_discard_ends_the_sleep_too() {
     });
 }
 
-/// Another source beside the ring, as a port that a peer rings: a word whose bit 0 means "armed"
-/// and whose other bits count the work, changed by read-modify-writes on both sides.
+/// A second source beside the queue, as a receiver is: a word whose bit 0 means "armed" and whose
+/// other bits count the work. Both sides change it by read-modify-writes.
 #[test]
 fn loom_two_sources_one_bell() {
     check(2, || {
@@ -158,8 +158,8 @@ fn loom_two_sources_one_bell() {
     });
 }
 
-/// The role is given away: the sleeper gives it away before it sleeps; a poster that has the duty
-/// to ring does the work itself where the role is free, arms again and leaves.
+/// The sleeper gives the role up before it sleeps. A producer that must ring does the work itself
+/// if the role is free, arms again and gives the role up.
 #[test]
 fn loom_a_borrower_of_the_role_arms_again() {
     check(2, || {
@@ -191,8 +191,8 @@ fn drain(consumer: &mut Consumer<u32>, done: &AtomicU32) {
     }
 }
 
-/// True: everything is done and armed again. False: somebody else has to be woken, be it to see
-/// that the last piece of work is done.
+/// True: the queue is drained and armed again. False: the caller must ring, if only for the sleeper
+/// to see that the last piece of work is done.
 fn borrow(role: &Mutex<Consumer<u32>>, done: &AtomicU32) -> bool {
     let Ok(mut consumer) = role.try_lock() else { return false };
     drain(&mut consumer, done);

@@ -1,7 +1,7 @@
-//! Loom models of the handover: the role, its rules, the command queue and the bell are the
-//! library's own. The work stands for the lane's: a source is the word that a receiver comes down
-//! to, and a round takes in all there is. Work left lying while every thread sleeps is a deadlock,
-//! which loom reports.
+//! Loom models of the handover. Role, rules, command queue and bell are the library's own types.
+//! `Pieces` stands for the lane's state: one word stands for a receiver, and a round takes all work
+//! from the queue and from that word. If work stays undone while every thread sleeps, the model
+//! deadlocks, which loom reports.
 
 use super::*;
 use crate::engine::command_queue::{CommandQueue, Consumer};
@@ -10,7 +10,7 @@ use crate::util::sync::AtomicU32;
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
-/// Bit 0 of a source: no thread polls. The rest counts what has come.
+/// Bit 0 of a source: no thread polls. The other bits count the pieces of work that have come.
 const WAITING: u32 = 1;
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -24,7 +24,7 @@ struct Pieces {
     armed: bool,
     /// Pieces of work that have been done.
     done: u32,
-    /// What peers bring; shared with them.
+    /// The receiver's word; shared with the peers.
     source: Arc<AtomicU32>,
 }
 
@@ -34,7 +34,7 @@ struct Lane {
     source: Arc<AtomicU32>,
     deaths: AtomicU32,
     bell: std::sync::Arc<Bell>,
-    /// No work is expected any more: the progress thread ends.
+    /// Set when all expected work is done; the progress thread then ends.
     stop: AtomicU32,
     /// How many pieces of work the model brings in all.
     expected: u32,
@@ -60,7 +60,7 @@ impl Work for Pieces {
             self.consumer.release(1);
             count += 1;
         }
-        // As a receiver does: a relaxed look, then a read-modify-write.
+        // As a receiver does: a relaxed load, then a read-modify-write.
         if self.source.load(Ordering::Relaxed) & !WAITING != 0 {
             let taken = self.source.fetch_and(WAITING, Ordering::AcqRel);
             count += taken >> 1;
@@ -127,7 +127,7 @@ impl Lane {
         }
     }
 
-    /// A peer: brings something, and rings where no thread polls.
+    /// A peer: brings a piece of work, and rings if no thread polls.
     fn deliver(&self) {
         let before = self.source.fetch_add(2, Ordering::AcqRel);
         if before & WAITING != 0 && self.source.fetch_and(!WAITING, Ordering::AcqRel) & WAITING != 0
@@ -142,7 +142,7 @@ impl Lane {
         self.bell.ring();
     }
 
-    /// A holder that looks at something and does no work.
+    /// A holder that does no work, as Lane::is_idle().
     fn is_idle(&self) {
         if let Some(work) = self.turns.take() {
             self.turns.finish(work, self);
@@ -195,7 +195,7 @@ fn against_progress(
     });
 }
 
-/// One thread at a time: loom's cell reports two that touch the value without order.
+/// One thread at a time: loom's cell reports two threads that access the value unordered.
 #[test]
 fn loom_the_role_has_one_holder() {
     check(3, || {
@@ -221,7 +221,7 @@ fn loom_a_peer_and_a_requester() {
     against_progress(2, 2, Lane::request, Lane::deliver);
 }
 
-/// The holder does no work of its own, so what the peer brings depends on how it leaves.
+/// The holder does no work, so the peer's work is done only if the holder leaves by the rules.
 #[test]
 fn loom_a_peer_and_a_holder_that_only_looks() {
     against_progress(3, 1, Lane::is_idle, Lane::deliver);
@@ -237,8 +237,8 @@ fn loom_a_request_from_a_callback_and_a_peer() {
     against_progress(2, 2, Lane::leave_to_others, Lane::deliver);
 }
 
-/// A death is no source that can be armed: it rings in any case, and may find the progress thread
-/// awake and the role taken.
+/// A death cannot be armed: the thread that learns of it always rings, and may do so while the
+/// progress thread is awake and the role taken.
 #[test]
 fn loom_a_death_beside_a_holder_that_only_looks() {
     against_progress(3, 1, Lane::is_idle, Lane::mark_dead);

@@ -1,7 +1,8 @@
-//! What this rank asks of peers behind a wire, of whose memory it sees nothing: what a key leads
-//! to. A thread that meets an unknown key leaves the question in the fabric and is answered
-//! RETRY_CONNECTING; the holder of the role sends it, as an operation of the library's own, and its
-//! answer counts as a contact (`engine::routes`), so whoever waits for it looks again.
+//! Questions: requests for the address and the network's key of a region of a peer behind a wire,
+//! of which this rank knows only the remote key. A thread that uses an unknown key puts a question
+//! into the fabric and gets RETRY_CONNECTING. The holder of the role sends it as an operation
+//! [`Op::IMPORT`]. The answer counts as a contact (`engine::routes`), so the threads that wait for
+//! it try again.
 
 use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{Command, Op};
@@ -10,20 +11,20 @@ use crate::engine::routes::Routes;
 use crate::util::status::Status;
 
 impl LaneState {
-    /// Takes in the questions that have come up, and sends them.
+    /// Takes the new questions from the fabric and sends them.
     pub(super) fn take_questions(&mut self, routes: &Routes) {
         self.questions.extend(routes.fabric().take_questions());
         self.send_questions(routes);
     }
 
-    /// Sends questions that found no room: to be called where an operation has been answered.
+    /// Sends the questions that found the table full. To be called when an operation has ended.
     pub(in crate::engine) fn ask_again(&mut self, routes: &Routes) {
         if !self.questions.is_empty() {
             self.send_questions(routes);
         }
     }
 
-    /// None of them is sent any more.
+    /// Ends the questions that were not sent.
     pub(super) fn cancel_questions(&mut self, routes: &Routes) {
         for (peer, key) in self.questions.drain(..) {
             routes.fabric().not_learned(peer, key, Status::ERR_CANCELED);
@@ -42,7 +43,7 @@ impl LaneState {
     }
 }
 
-/// A question has ended; what an answer has brought was learned before.
+/// A question has ended. Sink::reply() has passed the answer's bytes to the fabric before.
 pub(super) fn imported(routes: &Routes, command: &Command, status: Status) {
     if status != Status::OK {
         routes.fabric().not_learned(command.peer, command.remote.key, status);
@@ -50,7 +51,8 @@ pub(super) fn imported(routes: &Routes, command: &Command, status: Status) {
     routes.notify_contacts();
 }
 
-/// The owner has refused a key that was known here: the region has ended.
+/// The owner has refused the key of an operation: its region has been freed, so the fabric forgets
+/// the key.
 pub(super) fn refused(routes: &Routes, operation: &InFlight) {
     let InFlight { command, stage, .. } = operation;
     let forget = |key: u64| routes.fabric().forget(command.peer, key);
