@@ -1,5 +1,6 @@
 //! Operations that the calling thread can do itself: on mapped memory by loads, stores and atomic
-//! instructions, on registered memory by the kernel. Used by callers and by the executor alike.
+//! instructions, on registered memory by system calls that copy. Requesters and the executor use
+//! these functions.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
@@ -14,16 +15,17 @@ use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// How often a region that vanishes between two looks is looked for again.
+/// How often an operation is tried if another thread unmaps the region between its look-up and its
+/// access.
 const LOOKS: usize = 4;
 
-/// Where our side of an operation is.
+/// The local side of an operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Local {
     /// Memory that stays valid until the operation has ended.
     Pointer(*mut u8),
-    /// A place in a region of ours, which another thread may free at any moment; or with the key
-    /// ANY in any memory.
+    /// An address in a region of this rank, which another thread may free at any moment; or, with
+    /// the key ANY, any address of this process.
     Region(Address),
 }
 
@@ -40,7 +42,7 @@ impl Local {
     }
 }
 
-/// Says why a local address is not found.
+/// The error for a local address that was not found.
 #[cold]
 fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
     if Key(address.key) == ANY {
@@ -57,21 +59,21 @@ fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
     fail!(ERR_KEY, "local key {:#x} names no live region of this context", address.key)
 }
 
-/// How far an attempt got.
+/// How far an attempt has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is done.
+    /// The operation is done.
     Done,
-    /// The owner's agent must do it.
+    /// The owner must do it.
     NeedsAgent,
-    /// It is to be posted to a network.
+    /// A network must do it.
     NeedsPost,
-    /// The data is there; the owner's agent must change the signal word.
+    /// The data is written; the owner must change the signal word.
     SignalNeedsAgent,
 }
 
-/// Copies `size` bytes; as memmove. A word that is aligned on both sides is moved in one piece and
-/// orders what came before it, so that it may be waited for.
+/// Copies `size` bytes; the ranges may overlap. 8 bytes that are aligned on both sides are copied
+/// by one load and one release store, so a thread may wait for such a word.
 ///
 /// # Safety
 /// Both ranges are valid for `size` bytes.
@@ -96,18 +98,18 @@ pub unsafe fn copy_word(from: *const u8, to: *mut u8) {
     // SAFETY: passed on to the caller; other threads and processes use such words atomically.
     let (from, to) =
         unsafe { (AtomicU64::from_ptr(from.cast_mut().cast()), AtomicU64::from_ptr(to.cast())) };
-    // Acquire and Release: a word is what ranks tell each other by that other memory is ready.
+    // Acquire and Release: programs signal by such words that other memory is ready.
     to.store(from.load(Ordering::Acquire), Ordering::Release);
 }
 
-/// Does a command as far as this thread can. Answers an error when nothing has happened.
+/// Executes a command as far as this thread can. An error means that no memory has changed.
 pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
     let port = routes.port(command.peer)?;
     match command.op {
         Op::READ => transfer(routes, port, command, local, Direction::FromPeer),
         Op::WRITE => transfer(routes, port, command, local, Direction::ToPeer),
         Op::WRITE_SIGNAL => {
-            // An impossible signal is refused before any data moves.
+            // An invalid signal is refused before any data is copied.
             check_word(routes, port, command.signal, 8)?;
             match transfer(routes, port, command, local, Direction::ToPeer)? {
                 Outcome::Done => signal(routes, port, command),
@@ -119,12 +121,12 @@ pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outco
     }
 }
 
-/// As attempt(), of a command that was accepted: what it names at a peer behind a wire was looked
-/// at then, and its owner looks again.
+/// Like attempt(), for a command that was accepted. If the fabric has forgotten the remote key
+/// since, the command goes to its owner, which checks the key anyway.
 pub fn attempt_accepted(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
     match attempt(routes, command, local) {
-        // It was known then, and is not any more. The owner does not change the words of devices:
-        // those are asked for again.
+        // The key was known when the command was accepted. Not so for device atomics: the owner
+        // does not execute them, so the executor retries until the question was answered.
         Err(error)
             if error.status == Status::RETRY_CONNECTING
                 && !(command.op == Op::ATOMIC && Key(command.remote.key).is_device()) =>
@@ -170,7 +172,7 @@ fn transfer(
         match routes.transport(port).locate(port, remote, size)? {
             Access::Mapped => {}
             access @ (Access::Message(_) | Access::Posted(_)) => {
-                // A wrong local side is told now, not by the agent's executor.
+                // A wrong local address is an error of this call, not of the later request.
                 let _pinned = pin();
                 local.resolve(routes, size)?;
                 let posted = matches!(access, Access::Posted(_)) && size > 0;
@@ -179,7 +181,8 @@ fn transfer(
             Access::Kernel(address) => {
                 let copied = kernel_copy(routes, port, command, local, direction, address);
                 if matches!(&copied, Err(error) if error.status == Status::ERR_PEER_DEAD) {
-                    // Told here before the launcher tells: from now on everybody is told the same.
+                    // The kernel reports the death before the launcher does. All threads of this
+                    // rank treat the peer as dead from now on.
                     routes.mark_dead(port.peer);
                 }
                 return copied;
@@ -210,27 +213,27 @@ fn kernel_copy(
         }
     };
     match copied {
-        // As a sandbox may refuse one direction and not the other.
+        // For instance a sandbox that refuses this direction only.
         Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(Outcome::NeedsAgent),
         copied => copied?,
     }
     match direction {
-        // The owner may have freed the region meanwhile, and use its memory for something else.
-        // Where the key still stands after the copy, all bytes were the region's. The fence keeps
-        // the look behind the copy.
+        // The owner may have freed the region during the copy and reused its memory. If the key is
+        // still valid after the copy, all bytes were the region's. The fence orders this check
+        // after the copy.
         Direction::FromPeer => {
             fence(Ordering::SeqCst);
             transport.locate(port, command.remote, command.size)?;
         }
-        // No look tells that of a write: an owner that sees the last byte may free the region at
-        // once.
+        // A write is not checked: the owner may see the last byte and free the region at once, and
+        // the check would fail although all bytes were written.
         Direction::ToPeer => port.waiters().touched(command.remote, command.size),
     }
     Ok(Outcome::Done)
 }
 
-/// Lets the kernel copy, by one call, as many pieces as lie at the head of the list in memory that
-/// it reaches; answers how many. 0: a piece alone, or another way; attempt() says which.
+/// Copies the first pieces of the list by one system call, as many as lie in memory that the kernel
+/// can copy. Returns their number. 0: fewer than two; the caller uses attempt().
 pub fn attempt_pieces(routes: &Routes, peer: u32, is_read: bool, list: &[Piece]) -> Result<usize> {
     let Some(port) = routes.known(peer) else { return Ok(0) };
     let transport = routes.transport(port);
@@ -247,8 +250,8 @@ pub fn attempt_pieces(routes: &Routes, peer: u32, is_read: bool, list: &[Piece])
     if pairs.len() < 2 {
         return Ok(0);
     }
-    // SAFETY: our sides were looked up when the pieces were accepted; their user keeps them until
-    // the end, as with any operation.
+    // SAFETY: the local sides were looked up when the pieces were accepted, and the user keeps them
+    // valid until the completion has fired.
     let copied = unsafe {
         match is_read {
             true => transport.kernel_read(port, &pairs),
@@ -278,7 +281,7 @@ fn vanished<T>(port: &Port, remote: Address) -> Result<T> {
 
 /// Changes the word of a signal, after the data.
 fn signal(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
-    // The code of a signal is that of its atomic operation, see core::submit.
+    // core::submit has translated the signal's code into that of an atomic operation.
     let word = Word { address: command.signal, op: command.code, kind: atomic::kind::U64 };
     let done = change(routes, port, word, command.operand, 0)?;
     Ok(done.map_or(Outcome::SignalNeedsAgent, |_| Outcome::Done))
@@ -300,12 +303,12 @@ fn atomic_operation(
         return Ok(Outcome::NeedsAgent);
     };
     let place = local.resolve(routes, 0)?;
-    // SAFETY: the user vouches for the place of the result until the completion has fired.
+    // SAFETY: the user keeps the place of the result valid until the completion has fired.
     unsafe { atomic::deliver(place, command.kind, old) };
     Ok(Outcome::Done)
 }
 
-/// A word and what is to be done to it.
+/// A word and the atomic operation on it.
 #[derive(Clone, Copy)]
 pub struct Word {
     /// Where it is.
@@ -316,7 +319,7 @@ pub struct Word {
     pub kind: u8,
 }
 
-/// Refuses words that processors do not change.
+/// Refuses words of regions with device atomics, which processors must not change.
 fn must_be_processors(address: Address) -> Result<()> {
     if Key(address.key).is_device() {
         fail!(
@@ -328,7 +331,7 @@ fn must_be_processors(address: Address) -> Result<()> {
     Ok(())
 }
 
-/// Changes a word if it is mapped here; None: its owner must.
+/// Changes a word if it is mapped, and returns its old value. None: the owner must change it.
 pub fn change(
     routes: &Routes,
     port: &Port,
@@ -357,8 +360,9 @@ pub fn change(
     vanished(port, word.address)
 }
 
-/// Whether a command changes a signal word that only its owner can change. The data then moves
-/// under the role, too: a command that is refused for want of room must not have moved any.
+/// Whether a command has a signal word that only its owner can change. If so, the holder of the
+/// lane's role copies the data too: if the in-flight table has no room for the signal, the command
+/// is tried again and must not have copied any.
 pub fn signal_needs_agent(routes: &Routes, command: &Command) -> Result<bool> {
     if command.op != Op::WRITE_SIGNAL {
         return Ok(false);
@@ -368,7 +372,7 @@ pub fn signal_needs_agent(routes: &Routes, command: &Command) -> Result<bool> {
     Ok(check_word(routes, port, command.signal, 8)? != Access::Mapped)
 }
 
-/// How a word is reached, if it is there and aligned.
+/// How this rank accesses a word. Fails if there is none at the address, or if it is not aligned.
 pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) -> Result<Access> {
     must_be_processors(address)?;
     let access = routes.locate(port, address, width)?;
@@ -386,8 +390,8 @@ pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) ->
     Ok(access)
 }
 
-/// Whether a command would be accepted: what attempt() would refuse is refused with the same error.
-/// For commands that somebody else will execute.
+/// Fails with the error with which attempt() would refuse a command. For commands that another
+/// thread will execute.
 pub fn check(routes: &Routes, command: &Command) -> Result<()> {
     let port = routes.port(command.peer)?;
     match command.op {

@@ -1,9 +1,11 @@
-//! Atomics on regions whose words a network's adapter changes: the owner's adapter executes all of
-//! them, those of its neighbours and its own too, and no processor any. So a word has one history,
-//! though the atomics of adapters and those of processors do not see each other.
+//! Atomics on regions with LLCL_REGION_DEVICE_ATOMICS. The owner's network adapter executes all
+//! atomics on their words, also those of ranks on the same node and of the owner; processors
+//! execute none. Atomics of an adapter and of a processor are not atomic to each other, so this is
+//! how all atomics on a word are totally ordered.
 //!
-//! What the adapter has is one command. Any other operation on 8 bytes is a loop around its
-//! compare-and-swap, which compares with the number that the last round has fetched.
+//! An operation that the adapter has is one work request. Any other operation on 8 bytes is a loop
+//! around the adapter's compare-and-swap, which compares with the value that the round before has
+//! fetched.
 
 use crate::engine::atomic::{self, kind, op};
 use crate::engine::command::Command;
@@ -14,11 +16,11 @@ use crate::transport::port::Port;
 use crate::transport::remote::What;
 use crate::util::status::Result;
 
-/// Bytes of the words that adapters change.
+/// Bytes of the words that adapters can change.
 pub const WIDTH: u64 = 8;
 
-/// The operation by which an adapter with the operations `atomics` does what is asked for in one
-/// command, and the operand; None: it takes a loop.
+/// The adapter's operation and its operand for an operation that is one work request. `atomics`:
+/// bit n is set if the adapter has operation n. None: it takes a loop.
 pub fn in_one(atomics: u64, asked: u8, kind: u8, operand: u64) -> Option<(u8, u64)> {
     let floating = kind == kind::F64;
     let (op, operand) = match asked {
@@ -26,12 +28,12 @@ pub fn in_one(atomics: u64, asked: u8, kind: u8, operand: u64) -> Option<(u8, u6
         op::SUB if !floating => (op::ADD, operand.wrapping_neg()),
         _ => (asked, operand),
     };
-    // Adapters know integers.
+    // Adapters do arithmetic on integers only.
     let has = atomics & 1 << op != 0 && (op <= op::COMPARE_SWAP || !floating);
     has.then_some((op, operand))
 }
 
-/// Why a word cannot be changed so, if it cannot; RETRY_CONNECTING where its region is asked for.
+/// Fails if adapters cannot change the word. RETRY_CONNECTING: the peer is asked for its region.
 pub fn check(routes: &Routes, port: &Port, word: Address, kind: u8) -> Result<()> {
     if atomic::width(kind) != Some(WIDTH as usize) {
         fail!(
@@ -48,7 +50,7 @@ pub fn check(routes: &Routes, port: &Port, word: Address, kind: u8) -> Result<()
     Ok(())
 }
 
-/// What the word is to become that holds `old` now.
+/// The new value of a word that holds `old`.
 fn next(command: &Command, old: u64) -> u64 {
     let Command { code, kind, operand, compare, .. } = *command;
     let mut word = old;
@@ -57,7 +59,7 @@ fn next(command: &Command, old: u64) -> u64 {
     word
 }
 
-/// What is posted for an atomic; `guess`: what the word is taken to hold.
+/// The work request for an atomic. `guess`: the value that a compare-and-swap compares with.
 pub fn posting(command: &Command, atomics: u64, guess: u64) -> What {
     let Command { code, kind, operand, compare, .. } = *command;
     match in_one(atomics, code, kind, operand) {
@@ -69,8 +71,9 @@ pub fn posting(command: &Command, atomics: u64, guess: u64) -> What {
     }
 }
 
-/// After what was posted with `guess` has fetched a number: what is to be compared with next. None:
-/// the operation is done, as where it leaves the word as it was.
+/// The next value to compare with, after the work request with `guess` has fetched the old value.
+/// None: the operation is done. It is done, too, if the operation leaves the fetched value as it
+/// is.
 pub fn again(command: &Command, atomics: u64, guess: u64, fetched: u64) -> Option<u64> {
     let Command { code, kind, operand, .. } = *command;
     let missed = fetched != guess && next(command, fetched) != fetched;
@@ -82,11 +85,12 @@ mod tests {
     use super::*;
     use crate::engine::command::Op;
 
-    /// What adapters have.
+    /// The atomics of common adapters.
     const SUPPORTED: u64 = 1 << op::ADD | 1 << op::COMPARE_SWAP;
 
-    /// Executes an operation by an adapter with these operations, while others change the word
-    /// between the rounds as `between` says; what was fetched, what the word is, and the rounds.
+    /// Executes an operation by an adapter with the operations `atomics`. Between the rounds,
+    /// another rank changes the word by `between`. Returns the fetched value, the final value and
+    /// the number of rounds.
     fn run(
         atomics: u64,
         (code, kind): (u8, u8),

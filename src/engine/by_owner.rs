@@ -1,6 +1,6 @@
-//! Reads, writes and atomics on memory that only its owner can touch, built from messages. Here
-//! and nowhere else. The bytes travel with the requests and the answers, in fragments of at most
-//! CHUNK bytes.
+//! Reads, writes and atomics on memory that only its owner can touch: the requester sends requests,
+//! and the owner's completer serves and answers them. The bytes travel with the requests and the
+//! answers, in fragments of at most CHUNK bytes. Both sides of this protocol are in this module.
 
 use crate::engine::atomic;
 use crate::engine::by_caller::{self, Word, copy, copy_word};
@@ -14,63 +14,62 @@ use crate::util::status::{Error, Result, Status};
 
 mod many;
 
-/// Message kinds; words: key, offset, and of READ how many bytes are wanted. WRITE brings them.
+/// Message kinds. READ and WRITE have the words key, offset, size; WRITE brings the bytes.
 const READ: u32 = 1;
 const WRITE: u32 = 2;
 /// Words: key, offset, operation and type, operand, compare.
 const ATOMIC: u32 = 3;
-/// No words: the peer, which is to answer when it has let go of the asker's ended regions.
+/// No words. The receiver unmaps the sender's freed regions and then answers.
 const LET_GO: u32 = 4;
-/// Words: key, number of pieces, bytes of all; see `many`.
+/// Words: key, number of pieces, bytes of all pieces; see `many`.
 const READ_MANY: u32 = 5;
 const WRITE_MANY: u32 = 6;
-/// Words: key. The answer brings what `Fabric::describe` says of it.
+/// Words: key. The answer brings the bytes of `Fabric::describe`.
 const IMPORT: u32 = 7;
 /// Words: those of a notice, see `engine::notices`.
 const NOTICE: u32 = 8;
-/// As WRITE, and when the bytes are there the signal's word changes. Words: key, offset, those of
-/// the signal, its value. The size is that of the bytes.
+/// Like WRITE; after the bytes the owner changes the signal word. Words: key, offset, the signal's
+/// key, offset and value. The size is the number of bytes that the message brings.
 const WRITE_SET: u32 = 9;
 const WRITE_ADD: u32 = 10;
 
-/// Which part of a command is being done.
+/// The part of a command that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Bytes are being copied, `done` so far.
+    /// The owner copies bytes by requests; `done` bytes are copied.
     Data { done: u64 },
-    /// The signal word, or the word of an atomic, is being changed.
+    /// The owner changes the signal word or the word of an atomic.
     Word,
     /// A network copies bytes, `size` of them after `done`; see `engine::by_wire`.
     Posted { done: u64, size: u64 },
-    /// A network's adapter changes the word of an atomic, which is taken to hold `guess`; see
-    /// `engine::by_device`. The owner is never asked for it.
+    /// A network's adapter changes the word of an atomic, which may hold `guess`; see
+    /// `engine::by_device`. The owner's processor never does this.
     Device { guess: u64 },
 }
 
-/// A command whose agent has been or will be asked.
+/// An entry of the in-flight table: a command that the owner or a network does.
 #[derive(Debug)]
 pub struct InFlight {
     /// The command.
     pub command: Command,
-    /// What is being done.
+    /// The present stage.
     pub stage: Stage,
-    /// The asker has set a place aside for the bytes of its answers.
+    /// The lane has reserved a large slot for the bytes of its answers.
     pub has_place: bool,
-    /// The message for the present stage lies in a slot of the peer's.
+    /// The request of the present stage has been sent, or its work request posted.
     pub sent: bool,
-    /// Counts up with each command, for flushes.
+    /// The number of the command; an older command has a smaller one. For flushes.
     pub order: u64,
-    /// The bytes of a command that carried them, and what the request of one of many pieces brings.
-    /// Few commands need that, and only those that an agent must execute.
+    /// A copy of the bytes that the command carried, or the bytes of a request of many pieces.
     bytes: Option<Box<[u8]>>,
 }
 
 impl InFlight {
-    /// A command whose agent has not been asked yet. `carried`: its bytes must be copied now.
+    /// A command that was not sent yet. `carried`: its bytes must be copied now.
     pub fn new(mut command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
         let mut bytes = None;
         if carried && stage != Stage::Word {
-            // SAFETY: the caller has them at hand, `size` bytes.
+            // SAFETY: `local` is valid for `size` bytes during this call.
             let source =
                 unsafe { std::slice::from_raw_parts(command.local, command.size as usize) };
             let mut copy: Box<[u8]> = source.into();
@@ -83,13 +82,13 @@ impl InFlight {
         InFlight { command, stage, has_place: false, sent: false, order, bytes }
     }
 
-    /// The bytes that it has copied, for whoever must keep them longer.
+    /// Takes the copied bytes, for a caller that must keep them longer than the operation.
     pub fn take_copy(&mut self) -> Option<Box<[u8]>> {
         self.bytes.take()
     }
 
-    /// Whether the present stage moves more bytes than a request or an answer brings beside its
-    /// words, so that it needs one of few places.
+    /// Whether the request or the answer of the present stage has more bytes than fit into a
+    /// message slot, so that it needs one of the few large slots.
     pub fn is_large(&self) -> bool {
         let Stage::Data { done } = self.stage else { return false };
         match self.command.op {
@@ -106,7 +105,7 @@ impl InFlight {
         reads && self.fragment(done) > SMALL_REPLY as u64
     }
 
-    /// Whether the bytes of its next answer need a place that has not been set aside.
+    /// Whether the bytes of its next answer need a large slot that is not reserved yet.
     pub fn needs_place(&self) -> bool {
         !self.has_place && self.has_large_answer()
     }
@@ -115,7 +114,7 @@ impl InFlight {
         (self.command.size - done).min(CHUNK as u64)
     }
 
-    /// The bytes that the present stage sends.
+    /// The bytes of the request of the present stage.
     pub fn bytes(&self) -> &[u8] {
         match self.stage {
             Stage::Data { .. } if self.command.op.is_many() => {
@@ -127,16 +126,15 @@ impl InFlight {
             Stage::Data { done } if self.command.op != Op::READ => {
                 let from = self.command.local.wrapping_add(done as usize);
                 let size = self.fragment(done) as usize;
-                // SAFETY: the source is valid until the completion fires, `size` bytes of it at
-                // least from `done` on.
+                // SAFETY: the source is valid until the completion fires, and has `size` bytes from
+                // `done` on.
                 unsafe { std::slice::from_raw_parts(from, size) }
             }
             _ => &[],
         }
     }
 
-    /// Takes in the bytes of an answer to the present stage. False: they are not what was asked
-    /// for.
+    /// Stores the bytes of an answer to the present stage. False: their number is wrong.
     pub fn take_bytes(&self, bytes: &[u8]) -> bool {
         let Stage::Data { done } = self.stage else { return bytes.is_empty() };
         if self.command.op == Op::READ_MANY {
@@ -154,14 +152,14 @@ impl InFlight {
         fits
     }
 
-    /// Whether the request for the bytes from `done` on is the last one, which brings the signal
-    /// too.
+    /// Whether the request with the bytes from `done` on is the last one of a write with signal; it
+    /// brings the signal too.
     fn brings_signal(&self, done: u64) -> bool {
         let Command { op, size, .. } = self.command;
         op == Op::WRITE_SIGNAL && done + self.fragment(done) == size
     }
 
-    /// The message that asks for the present stage.
+    /// The request of the present stage.
     pub fn message(&self, source: u32, tag: u64) -> Message {
         let command = &self.command;
         let mut words = [0; MESSAGE_WORDS];
@@ -207,8 +205,8 @@ impl InFlight {
         Message { kind, source, tag, words }
     }
 
-    /// Takes in the answer to the present stage, whose bytes have been taken in before. Some: the
-    /// command has ended.
+    /// Handles the answer to the present stage, after take_bytes(), and sets the next stage. Some:
+    /// the command has ended.
     pub fn answered(&mut self, reply: Reply) -> Option<Status> {
         if reply.status != Status::OK {
             return Some(reply.status);
@@ -222,7 +220,7 @@ impl InFlight {
             }
             (Stage::Word, _) => Some(Status::OK),
             (Stage::Data { done }, _) => self.advance(done + self.fragment(done)),
-            // Its end is the network's to tell.
+            // Only the network can end a posted stage.
             (Stage::Posted { .. } | Stage::Device { .. }, _) => None,
         }
     }
@@ -237,25 +235,27 @@ impl InFlight {
     }
 }
 
-/// What became of a request of a peer.
+/// The result of serving a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// It was done and answered, or nobody waits for its answer.
+    /// The request was done and answered, or its sender is dead.
     Done,
-    /// The peer must be contacted before it can be answered: again when a contact has ended.
+    /// The owner must contact the sender before it can answer. To be served again when a contact
+    /// has ended.
     Connecting,
-    /// Not now, and nothing announces when: the contact has failed, as where no descriptor is left,
-    /// or another thread holds what is needed. Again after a while.
+    /// The contact has failed (for instance because no descriptor is left), or another thread
+    /// holds a lock that is needed. No contact announces when this changes, so the request is
+    /// served again in each round.
     Later,
 }
 
-/// Does what a peer asks for, in this rank's own memory, and answers. The bytes are those that the
-/// message brings.
+/// Serves a request: does a peer's operation in this rank's memory, and answers. `bytes`: those
+/// that the request brings.
 pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
     let port = match routes.port_to_answer(message.source) {
         Ok(port) => port,
         Err(error) if error.status == Status::RETRY_CONNECTING => return Served::Connecting,
-        // A dead rank, or a number that is no rank, waits for no answer.
+        // No answer to a dead rank, or to a number that is no rank.
         Err(_) if message.source >= routes.size() || routes.is_dead(message.source) => {
             return Served::Done;
         }
@@ -294,7 +294,7 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
     Served::Done
 }
 
-/// The place that a message names.
+/// The address in the words of a message.
 fn place(message: &Message) -> Address {
     Address { key: message.words[0], offset: message.words[1] }
 }
@@ -309,7 +309,7 @@ fn change_word(routes: &Routes, message: &Message) -> Result<u64> {
     old.ok_or(Error::bare(Status::ERR_INTERNAL))
 }
 
-/// Gives the bytes that are asked for to `answer`.
+/// Calls `answer` with the bytes that the request reads.
 fn read(routes: &Routes, message: &Message, answer: impl FnOnce(&[u8])) -> Result<()> {
     let size = message.words[2];
     if size > CHUNK as u64 {
@@ -338,7 +338,8 @@ fn write(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<()> {
     store(routes, place(message), bytes)
 }
 
-/// The signal never comes before the bytes: both are here, and its change is a release.
+/// Stores the bytes, then changes the signal word by a release operation: a thread that sees the
+/// signal sees the bytes.
 fn write_and_signal(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<()> {
     store(routes, place(message), bytes)?;
     let [_, _, key, offset, value] = message.words;

@@ -1,11 +1,12 @@
-//! Operations that a network executes in the memory of a peer: gathered for each peer, and posted
-//! in batches under one doorbell by the holder of the lane's role. They stand in the table of
-//! operations in flight, as those that an owner is asked for, in a stage of their own
-//! ([`Stage::Posted`]), and their ends come back by tag.
+//! Operations that a network executes in the memory of a peer. The holder of the lane's role
+//! gathers them for each peer and posts them in batches, with one doorbell for each batch. They are
+//! entries of the in-flight table in the stages [`Stage::Posted`] and [`Stage::Device`], and the
+//! network reports their completions by tag.
 //!
-//! What the network turns out not to be able to do, as where this rank's side is not registered,
-//! goes on as a request to the owner. What a network has taken ends with what the network tells,
-//! also where the peer has died: until then it may use this rank's memory.
+//! If the network cannot do an operation, for instance because this rank's memory is not
+//! registered, the operation goes on as a request to the owner. An operation that was posted ends
+//! only when the network reports its completion, even if the peer has died: until then the network
+//! may use this rank's memory.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
@@ -20,22 +21,22 @@ use crate::transport::remote::{Posting, Stopped, What};
 use crate::util::status::Status;
 use std::collections::VecDeque;
 
-/// Most operations that are posted at a time.
+/// Most work requests of one batch.
 const BATCH: usize = 64;
 
 impl InFlight {
-    /// Whether a network has it, or is to have it.
+    /// Whether its present stage is for a network, whether or not it was posted yet.
     pub fn is_posted(&self) -> bool {
         matches!(self.stage, Stage::Posted { .. } | Stage::Device { .. })
     }
 
-    /// The first stage of an operation on memory that a network reaches.
+    /// The first stage of a read or write that a network can do. `most`: the network's largest
+    /// transfer.
     pub fn first_posted(size: u64, most: u64) -> Stage {
         Stage::Posted { done: 0, size: size.min(most) }
     }
 
-    /// What is to be posted for the present stage. None: the network does not know the peer's side
-    /// any more.
+    /// The work request for the present stage. None: the remote key is not known any more.
     fn posting(&self, resolver: &Resolver, atomics: u64, tag: Tag) -> Option<Posting> {
         let command = &self.command;
         let (remote, key) = resolver.resolve(command.remote)?;
@@ -51,7 +52,7 @@ impl InFlight {
         Some(Posting { tag: tag.0, what, local, size, remote: remote + done, key })
     }
 
-    /// The owner is to be asked for what is left.
+    /// Changes the stage to a request to the owner for the bytes that are left.
     fn leave_to_owner(&mut self) {
         self.stage = match self.stage {
             Stage::Posted { done, .. } => Stage::Data { done },
@@ -59,7 +60,8 @@ impl InFlight {
         };
     }
 
-    /// Takes in the end of what was posted. Some: the command has ended.
+    /// Handles the completion of the present stage, and sets the next one. Some: the command has
+    /// ended.
     fn ended(&mut self, end: Reply, (most, atomics): (u64, u64)) -> Option<Status> {
         if end.status != Status::OK {
             return Some(end.status);
@@ -72,8 +74,8 @@ impl InFlight {
         let (done, all) = (done + size, self.command.size);
         self.stage = match self.command.op {
             _ if done < all => Stage::Posted { done, size: (all - done).min(most) },
-            // A signal is its owner's to change, who wakes those that wait for it; the data is seen
-            // there by now.
+            // The owner changes the signal word, since it must wake the threads that sleep on it.
+            // The data is visible to the owner by now.
             Op::WRITE_SIGNAL => Stage::Word,
             _ => return Some(Status::OK),
         };
@@ -81,7 +83,7 @@ impl InFlight {
         None
     }
 
-    /// An adapter has fetched what the word was.
+    /// The adapter has returned the old value of the word.
     fn changed(&mut self, guess: u64, fetched: u64, atomics: u64) -> Option<Status> {
         let command = &self.command;
         if let Some(guess) = by_device::again(command, atomics, guess, fetched) {
@@ -95,14 +97,15 @@ impl InFlight {
 }
 
 impl LaneState {
-    /// Puts an operation behind those that wait to be posted to the same peer.
+    /// Puts an operation behind those that wait to be posted for the same peer.
     pub(super) fn gather(&mut self, tag: Tag) {
         if let Some(operation) = self.slots.get_mut(tag) {
             self.posts.put(operation.command.peer, |line| line.push_back(tag));
         }
     }
 
-    /// Posts what waits for it, as far as there is room; returns how much that was.
+    /// Posts gathered operations, as many as the network accepts; returns how many have left the
+    /// lines.
     pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
         if self.posts.is_empty() {
             return 0;
@@ -113,28 +116,29 @@ impl LaneState {
             posted += count;
             all
         });
-        debug_assert!(self.posts.is_empty(), "nothing is gathered while it is posted");
+        debug_assert!(self.posts.is_empty(), "nothing is gathered while operations are posted");
         self.posts = posts;
         posted
     }
 
-    /// Whether all that was not sent waits for a network that has something of this rank's: its
-    /// end, which rings, makes room.
+    /// Whether all unsent operations wait for room in the network, and an operation of this rank is
+    /// posted: its completion makes room and rings the bell, so the progress thread may sleep.
     pub(super) fn waits_for_wire(&self) -> bool {
         let gathered: usize = self.posts.waiting().map(|(_, line)| line.len()).sum();
         gathered == self.unsent && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)
     }
 
-    /// Posts the first operations for one peer: how many have left the line, and whether the next
-    /// ones may, too.
+    /// Posts the first operations of a peer's line. Returns how many have left the line, and
+    /// whether the network may accept the next ones, too.
     fn post_line(&mut self, routes: &Routes, line: &mut VecDeque<Tag>) -> (usize, bool) {
         let mut batch = std::mem::take(&mut self.batch);
         let (peer, all) = self.fill(routes, line, &mut batch);
         let without = (!all).then_some(Stopped::NeedsOwner);
         let (count, stopped) = match peer {
             Some(peer) if routes.is_dead(peer) => (0, Stopped::Failed(Status::ERR_PEER_DEAD)),
-            // SAFETY: the user vouches for the local sides until the completions fire; what an
-            // operation has copied lives as long as it, or as the wire (see keep_bytes()).
+            // SAFETY: the user keeps the local sides valid until the completions fire. Bytes that
+            // an operation has copied live as long as the operation, or as the wire: end() passes
+            // them to Fabric::keep().
             Some(peer) => unsafe { routes.fabric().post_remote(peer, &batch) },
             None => (0, Stopped::No),
         };
@@ -160,9 +164,8 @@ impl LaneState {
         (count + 1, true)
     }
 
-    /// Fills a batch with the first operations of a line: for which peer they are, and whether the
-    /// next one can be posted too. One that has ended meanwhile cannot, as one that only the owner
-    /// can do.
+    /// Fills a batch with the first operations of a line. Returns their peer, and false if it met
+    /// an operation that cannot be posted: the operation has ended, or only the owner can do it.
     fn fill(
         &mut self,
         routes: &Routes,
@@ -185,20 +188,21 @@ impl LaneState {
     fn ask_owner(&mut self, routes: &Routes, tag: Tag) {
         let Some(operation) = self.slots.get_mut(tag) else { return };
         if operation.command.op == Op::ATOMIC {
-            // The region has ended, as its owner has said meanwhile.
+            // No work request without the remote key: the owner has refused it meanwhile, since the
+            // region was freed.
             return self.end(routes, tag, Status::ERR_KEY);
         }
         operation.leave_to_owner();
-        // It counts as unsent already.
+        // send_or_wait() counts the operation as unsent again.
         self.unsent -= 1;
         self.send_or_wait(routes, tag);
     }
 
-    /// What was posted has ended.
+    /// Handles a completion of the network.
     pub(in crate::engine) fn wire_ended(&mut self, routes: &Routes, end: Reply) {
         let (tag, fabric) = (Tag(end.tag), routes.fabric());
         let can = (fabric.remote_most(), fabric.device_atomics());
-        // A number that fits nothing, or not now, is none of this rank's.
+        // A tag without a posted operation: not a completion of this rank's, or a late one.
         let Some(operation) = self.slots.get_mut(tag).filter(|it| it.sent && it.is_posted()) else {
             return;
         };

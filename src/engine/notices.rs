@@ -1,13 +1,14 @@
-//! Notices: what the layers above tell the same layer at another rank, by requests to its agent.
+//! Notices: messages by which an upper layer informs the same layer at another rank. They travel as
+//! requests to the owner do.
 //!
 //! A notice has a name, three words and up to [`MOST`] bytes. At the receiver the holder of the
-//! lane's role hands it to whoever has registered the name. The bytes are copied when a notice is
-//! posted, so its sender keeps nothing for it; `ended` tells when the receiver has answered.
-//! Notices overtake each other.
+//! lane's role calls [`Notified::notified`] of the object that is registered under the name. The
+//! bytes are copied when a notice is posted, so its sender may reuse them at once;
+//! [`Ended::ended`] is called when the receiver has answered. Notices may overtake each other.
 //!
-//! One that is marked [`KEEP`] and finds its name not registered yet waits for that, up to
-//! `KEPT` bytes in all, beyond which it is refused. Any other is dropped then: whoever had the
-//! name needs it no more.
+//! If the name is not registered (yet), the receiver keeps a notice that is marked [`KEEP`] until
+//! it is, up to `KEPT` bytes in all, and refuses further ones. It drops a notice without the mark:
+//! the object that had the name has been withdrawn.
 
 use crate::engine::command::{Command, Op};
 use crate::fail;
@@ -16,43 +17,44 @@ use crate::util::status::{Result, Status};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a notice says besides its bytes.
+/// The words of a notice.
 pub type Words = [u64; 3];
 /// Most bytes of a notice.
 pub const MOST: usize = CHUNK;
-/// The last word of a notice that waits until its name is registered.
+/// The last word of a notice's message: the receiver keeps the notice until its name is registered.
 pub const KEEP: u64 = 1;
-/// Most bytes of all that wait, each at least a line.
+/// Most bytes of all kept notices; each counts as 64 bytes at least.
 const KEPT: usize = 4 << 20;
 
-/// Who has registered a name.
+/// Receives the notices of a name.
 pub trait Notified: Send + Sync {
-    /// Rank `source` has sent this. The holder of the lane's role calls it: it posts nothing and
-    /// waits for nothing.
+    /// Rank `source` has sent a notice. The holder of the lane's role calls this, so it must
+    /// neither post nor wait.
     fn notified(&self, source: u32, words: Words, bytes: &[u8]);
 }
 
-/// Who is told that notices have ended.
+/// Receives the ends of posted notices.
 pub trait Ended: Send + Sync {
-    /// A notice of so many bytes to `peer` was answered, or cannot be. As Notified::notified().
+    /// A notice of `bytes` bytes to `peer` has ended, with `status`. Called as
+    /// Notified::notified() is.
     fn ended(&self, peer: u32, bytes: usize, status: Status);
 }
 
-/// A notice that is to be sent.
+/// A notice to be sent.
 pub struct Notice<'a> {
-    /// To which rank, which was contacted before.
+    /// The receiver, which was contacted before.
     pub peer: u32,
-    /// The name under which it expects the notice.
+    /// The name under which the receiver has registered, or will register.
     pub name: u64,
-    /// As the layer above likes.
+    /// Words of the layer above.
     pub words: Words,
-    /// It waits until the name is registered.
+    /// The receiver keeps the notice until the name is registered.
     pub keep: bool,
-    /// At most MOST.
+    /// At most MOST bytes.
     pub bytes: &'a [u8],
 }
 
-/// A notice that was accepted: what a command of Op::NOTICE names, in a box of its own.
+/// A posted notice; `local` of a command Op::NOTICE is its box.
 pub(super) struct PostedNotice {
     words: [u64; MESSAGE_WORDS],
     bytes: Box<[u8]>,
@@ -60,7 +62,7 @@ pub(super) struct PostedNotice {
 }
 
 impl PostedNotice {
-    /// That of a command.
+    /// The notice of a command.
     pub(super) fn of(command: &Command) -> &PostedNotice {
         debug_assert!(command.op == Op::NOTICE);
         // SAFETY: made by command(), and the box is dropped by end() alone, with the command's end.
@@ -98,14 +100,14 @@ pub fn command(notice: &Notice, ends: &Arc<dyn Ended>) -> Result<Command> {
     Ok(command)
 }
 
-/// A command that was not accepted is dropped, and nobody told.
+/// Frees a command that was not accepted; Ended::ended() is not called.
 pub fn take_back(command: &Command) {
     debug_assert!(command.op == Op::NOTICE);
-    // SAFETY: from command(); nobody else has it.
+    // SAFETY: the box is from command(), and only this command has it.
     drop(unsafe { Box::from_raw(command.local.cast::<PostedNotice>()) });
 }
 
-/// A notice that waits for its name.
+/// A kept notice, whose name is not registered yet.
 struct Early {
     source: u32,
     words: Words,
@@ -120,7 +122,7 @@ struct Table {
 }
 
 impl Table {
-    /// Those that wait for this name.
+    /// Takes the kept notices of this name.
     fn take_early(&mut self, name: u64) -> Vec<Early> {
         let early = self.early.remove(&name).unwrap_or_default();
         self.kept -= early.iter().map(|early| cost(early.bytes.len())).sum::<usize>();
@@ -132,13 +134,13 @@ impl Table {
 #[derive(Default)]
 pub struct Notices(Mutex<Table>);
 
-/// What a waiting notice counts.
+/// The bytes that a kept notice counts as.
 fn cost(bytes: usize) -> usize {
     bytes.max(64)
 }
 
 impl Notices {
-    /// What waits counts so much.
+    /// The bytes of all kept notices, see cost().
     #[cfg(test)]
     pub fn kept(&self) -> usize {
         self.table().kept
@@ -148,21 +150,21 @@ impl Notices {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on notices of this name are handed over; first those that wait for it, by the
-    /// calling thread.
+    /// Registers a name. The calling thread first hands over the kept notices of this name.
     pub fn register(&self, name: u64, to: Arc<dyn Notified>) {
         let (before, early) = {
             let mut table = self.table();
             (table.known.insert(name, to.clone()), table.take_early(name))
         };
-        // Behind the lock, here and below: what is dropped may withdraw its name.
+        // Dropped after the lock was released, here and below: the drop of a registered object may
+        // withdraw its name.
         drop(before);
         for Early { source, words, bytes } in early {
             to.notified(source, words, &bytes);
         }
     }
 
-    /// Nobody expects notices of this name any more.
+    /// Withdraws a name. Its notices are dropped from now on.
     pub fn withdraw(&self, name: u64) {
         let ended = {
             let mut table = self.table();
@@ -171,7 +173,7 @@ impl Notices {
         drop(ended);
     }
 
-    /// A peer is dead: those of its notices that still wait for their names are dropped.
+    /// Drops the kept notices of a dead peer.
     pub fn forget(&self, peer: u32) {
         let mut table = self.table();
         let Table { early, kept, .. } = &mut *table;
@@ -182,15 +184,16 @@ impl Notices {
         });
     }
 
-    /// Nobody expects notices any more. What is registered may hold what holds this table, so the
-    /// end of a context calls it.
+    /// Withdraws all names. The end of a context calls this, since registered objects may hold the
+    /// context, which holds this table.
     pub fn withdraw_all(&self) {
         let table = std::mem::take(&mut *self.table());
         drop(table);
     }
 
-    /// Hands over a notice that has come. An error is the sender's. What would wait is dropped
-    /// where `is_dead` says that its sender is dead, which it does before forget() is called.
+    /// Hands over a received notice, keeps it or drops it. The sender gets the error. `is_dead`
+    /// says whether the sender is dead, and must do so before forget() is called; a notice of a
+    /// dead sender is not kept.
     pub(super) fn take(
         &self,
         message: &Message,
@@ -202,7 +205,8 @@ impl Notices {
         let to = {
             let mut table = self.table();
             let to = table.known.get(&name).cloned();
-            // Under the lock, so that forget() comes behind what is put in, or is_dead() sees why.
+            // Checked under the lock: if the sender dies, either is_dead() says so here, or
+            // forget() runs later and drops the notice.
             if to.is_none() && marks & KEEP != 0 && !is_dead() {
                 if table.kept + cost(bytes.len()) > KEPT {
                     fail!(ERR_NO_MEMORY, "too much waits for names that nobody has registered");
@@ -266,7 +270,7 @@ mod tests {
         assert_eq!((notices.kept(), notices.table().early.len()), (cost(100), 1));
     }
 
-    /// Withdraws a name when it is dropped, as what holds a plan does.
+    /// Withdraws a name when it is dropped, as the object that holds a plan does.
     struct Withdraws(std::sync::Weak<Notices>, std::sync::mpsc::Sender<bool>);
 
     impl Notified for Withdraws {

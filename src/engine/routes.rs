@@ -1,12 +1,13 @@
-//! Which transport leads to which peer, and the ports to those that were talked to.
+//! The routes to the peers: for each contacted peer its port, which the transport that leads to it
+//! has made.
 //!
 //! # First contact
 //!
-//! No thread waits for a contact in here: `port` answers RETRY_CONNECTING, and the
-//! watcher thread of the bootstrap, which hears the hub's answer, makes the port. So a try function
-//! never blocks, the lane's role is never held for a contact, and what cannot be answered yet is
-//! kept where it is served (`engine::lane_state`). After each contact `contacts` counts, the bell
-//! rings, and sleeping threads look again (`core::blocking`).
+//! No thread waits for a contact in this file: `port` returns RETRY_CONNECTING, and the thread
+//! `llcl-watch`, which receives the hub's answer, makes the port. So a try function never blocks,
+//! and no thread holds the lane's role while a contact is under way. The completer keeps requests
+//! of peers that it cannot answer yet (`engine::lane_state`). After each contact that thread adds 1
+//! to `contacts`, rings the bell and wakes sleeping threads, which try again (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::engine::completion::in_callback;
@@ -31,10 +32,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The ranks of the world as this one reaches them. A peer that was never talked to costs one
-/// pointer here.
+/// The routes to all ranks of the world. A peer that was never contacted costs one pointer.
 pub struct Routes {
-    // Declared first, hence dropped first: ports point into what the transports keep.
+    // Declared first, hence dropped first: ports point into memory of the transports.
     ports: Box<[OnceBox<Port>]>,
     me: u32,
     fabric: Fabric,
@@ -42,9 +42,9 @@ pub struct Routes {
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
     sleepers: Sleepers,
-    /// How many contacts have ended, well or not.
+    /// The number of contacts that have ended, with success or failure.
     contacts: AtomicU64,
-    /// Contacts that failed, and how many.
+    /// The peers whose last contact has failed, and their number.
     failures: Mutex<HashMap<u32, Failure>>,
     failed: AtomicUsize,
     unreported: Unreported,
@@ -54,19 +54,19 @@ pub struct Routes {
 
 /// How the last contact with a peer failed.
 struct Failure {
-    /// Why, until a user was told.
+    /// The error, until a user's call has returned it.
     why: Option<Error>,
     at: Instant,
 }
 
-/// How long the library itself leaves a peer alone with which the contact has failed. A user may
-/// try again at once.
+/// How long the library itself does not try again to contact a peer after a failure. A user's call
+/// tries again at once.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How long a thread sleeps at most on a word that a network may change.
+/// The longest sleep of a thread on a word that a network may change without waking it.
 const SILENT: Duration = Duration::from_millis(1);
 
 impl Routes {
-    /// Routes to all ranks, which can contact this one from now on; none is contacted yet.
+    /// Publishes this rank's card, so that peers can contact it, and contacts no peer.
     pub fn new(
         segment: Arc<Segment>,
         bootstrap: Arc<Bootstrap>,
@@ -75,7 +75,7 @@ impl Routes {
         let me = bootstrap.rank();
         let fabric = Fabric::join(segment.clone(), &bootstrap, kernel_copies, in_callback)?;
         let ports: Box<[OnceBox<Port>]> = (0..bootstrap.size()).map(|_| OnceBox::new()).collect();
-        // The port to oneself is there from the beginning.
+        // The port to this rank itself exists from the beginning.
         ports[me as usize].get_or_try_init(|| fabric.own_port().map(Box::new))?;
         let routes = Arc::new(Routes {
             ports,
@@ -99,42 +99,44 @@ impl Routes {
                 routes.notify_contacts();
             }
         }));
-        // What the hubs of several machines tell each other goes by the wire.
+        // The hubs of several machines exchange packets over the wire, so they need each other's
+        // cards.
         let bootstrap = &routes.bootstrap;
         bootstrap.other_hubs().into_iter().for_each(|peer| bootstrap.ask_card(peer));
         let retired = Arc::downgrade(&routes);
         routes.fabric.on_unreachable(Box::new(move |peer| {
             if let Some(routes) = retired.upgrade() {
-                // The launcher had time to tell of a death. To this rank it makes no difference:
-                // what the network has lost on the way nobody knows, so nothing goes on.
+                // The peer may be alive, but this rank does not know which frames the network has
+                // lost. So it treats the peer as dead.
                 routes.mark_dead(peer);
             }
         }));
         Ok(routes)
     }
 
-    /// The receiving ends of all transports; to be taken once.
+    /// The receivers of all transports; to be called once.
     pub fn receivers(&self, counts: Arc<Counters>) -> Vec<Box<dyn Receiver>> {
         self.fabric.receivers(counts)
     }
 
-    /// Whether this rank may be used.
+    /// Checks that calls of the API may use this rank, for instance that the process is no forked
+    /// child.
     #[inline(always)]
     pub fn gate(&self) -> &Gate {
         &self.gate
     }
 
-    /// The calling thread will be there as long as the rank.
+    /// Notes that the calling thread lives as long as the rank.
     pub fn set_resident(&self) {
         self.segment.control().set_resident();
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn size(&self) -> u32 {
         self.ports.len() as u32
     }
 
-    /// The port to this rank itself, in which the local sides of all operations are found.
+    /// The port to this rank itself, by which local addresses are looked up.
     #[inline(always)]
     pub fn own(&self) -> &Port {
         match self.ports[self.me as usize].get() {
@@ -143,7 +145,7 @@ impl Routes {
         }
     }
 
-    /// The places of the ports, for look-ups that bypass everything else.
+    /// All ports, for look-ups on the shortest path.
     pub fn places(&self) -> &[OnceBox<Port>] {
         &self.ports
     }
@@ -154,9 +156,9 @@ impl Routes {
         self.segment.control().waiters()
     }
 
-    /// Sleeps until the word may have changed; see Sleepers::sleep(). Where a network writes to
-    /// this rank's memory and tells nobody, a word that peers can name is looked at every
-    /// millisecond.
+    /// Sleeps until the word may have changed; see Sleepers::sleep(). If a network writes to this
+    /// rank's memory without waking threads, the sleep on a word that peers can name ends after
+    /// SILENT.
     pub fn sleep(
         &self,
         awaited: &[Awaited],
@@ -171,14 +173,15 @@ impl Routes {
         self.sleepers.sleep(self.waiters(), awaited, limit, enough)
     }
 
-    /// The port to a peer that was talked to; None for any other number.
+    /// The port to a peer that was contacted; None for any other number.
     #[inline(always)]
     pub fn known(&self, peer: u32) -> Option<&Port> {
         self.ports.get(peer as usize)?.get()
     }
 
-    /// The port to a peer. At first use RETRY_CONNECTING: the contact goes on behind this call.
-    /// Where it fails, one call answers why, and the next begins another. Never waits.
+    /// The port to a peer. The first call begins a contact and returns RETRY_CONNECTING. If the
+    /// contact fails, one call returns the error, and the next one begins another contact. Never
+    /// waits.
     #[inline]
     pub fn port(&self, peer: u32) -> Result<&Port> {
         match self.known(peer) {
@@ -203,8 +206,8 @@ impl Routes {
         Error::bare(Status::RETRY_CONNECTING)
     }
 
-    /// Why the last contact with a peer failed, once. Where another thread looks at the same
-    /// moment, later.
+    /// Takes the error of the last contact with a peer. None also if another thread holds the lock;
+    /// a later call then gets the error.
     fn take_failure(&self, peer: u32) -> Option<Error> {
         // Acquire: pairs with contacted().
         if self.failed.load(Ordering::Acquire) == 0 {
@@ -213,8 +216,9 @@ impl Routes {
         self.failures.try_lock().ok()?.get_mut(&peer)?.why.take()
     }
 
-    /// The port to a peer that waits for an answer of the library's own. Why a contact fails is
-    /// left to the users, and the next one begins a while after that: until then ERR_SYSTEM.
+    /// The port to a peer that the library itself wants to answer. Leaves the error of a failed
+    /// contact to the users' calls: for a time PAUSE after it returns ERR_SYSTEM, then begins
+    /// another contact.
     pub fn port_to_answer(&self, peer: u32) -> Result<&Port> {
         match self.known(peer) {
             None if self.failed_lately(peer) => Err(Error::bare(Status::ERR_SYSTEM)),
@@ -234,12 +238,12 @@ impl Routes {
             })
     }
 
-    /// A peer's card has come, or the reason why it does not come. On the watcher thread, which
-    /// calls notify_contacts().
+    /// Makes the port from a peer's card, or notes why there is no card. The thread `llcl-watch`
+    /// calls this, and then notify_contacts().
     fn contacted(&self, peer: u32, card: Result<Card>) {
         if self.known(peer).is_none() {
             match card.and_then(|card| self.fabric.connect(peer, card)) {
-                // Only this thread sets ports but the own one.
+                // Only this thread sets ports of other ranks, so set() succeeds.
                 Ok(port) => {
                     drop(self.ports[peer as usize].set(Box::new(port)));
                     self.set_failure(peer, None);
@@ -266,40 +270,40 @@ impl Routes {
         self.failed.store(failures.len(), Ordering::Release);
     }
 
-    /// Threads that wait for a contact look again, and the progress thread at what it keeps for
-    /// one.
+    /// Wakes the threads that wait for a contact, and the progress thread, which serves kept
+    /// requests.
     pub fn notify_contacts(&self) {
-        // Release: a thread that sees another number sees the port, the failure or the death; pairs
+        // Release: a thread that sees the new number sees the port, the failure or the death; pairs
         // with contacts().
         self.contacts.fetch_add(1, Ordering::Release);
         self.bell().ring();
         self.waiters().touched_word(self.contacts.as_ptr() as u64);
     }
 
-    /// How many contacts have ended so far: a thread that waits for one reads this before it asks
-    /// for the port, and looks again when the number is another.
+    /// The number of contacts that have ended. A thread that waits for a contact reads it, then
+    /// asks for the port, and asks again when the number has changed.
     #[inline]
     pub fn contacts(&self) -> u64 {
         // Acquire: pairs with notify_contacts().
         self.contacts.load(Ordering::Acquire)
     }
 
-    /// What a thread that waits for a contact sleeps on.
+    /// The word on which a thread that waits for a contact sleeps.
     pub fn next_contact(&self) -> Awaited {
         Awaited::private(self.contacts.as_ptr())
     }
 
-    /// Failures of what has no completion.
+    /// Failures of operations without completions.
     pub fn unreported(&self) -> &Unreported {
         &self.unreported
     }
 
-    /// Who is told what other ranks tell the layers above.
+    /// The registered receivers of notices.
     pub fn notices(&self) -> &Notices {
         &self.notices
     }
 
-    /// What carries messages, to whomever.
+    /// The transports, and the senders of messages to all peers.
     #[inline(always)]
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
@@ -310,7 +314,7 @@ impl Routes {
         self.fabric.transport(port)
     }
 
-    /// How a peer's memory is reached; once this says Mapped, the port finds it.
+    /// How this rank accesses a peer's memory. After Mapped, Port::find() finds the address.
     pub fn locate(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         let found = {
             let _pinned = pin();
@@ -322,8 +326,7 @@ impl Routes {
         }
     }
 
-    /// Like `locate`, for those who touch the memory themselves or not at all. ERR_UNSUPPORTED
-    /// where it cannot be mapped.
+    /// Like `locate`, for callers that need mapped memory. ERR_UNSUPPORTED: it cannot be mapped.
     pub fn map(&self, port: &Port, address: Address, size: u64) -> Result<Access> {
         let found = {
             let _pinned = pin();
@@ -335,7 +338,7 @@ impl Routes {
         }
     }
 
-    /// Lets peers find a place in this rank's memory by a name that all of them can work out.
+    /// Announces an address in this rank's memory under a name that all peers can compute.
     pub fn announce(&self, name: u64, place: Address) -> Result<()> {
         if !self.fabric.announce(name, place) {
             fail!(ERR_NO_MEMORY, "this rank is in too many teams, expected some hundreds at most");
@@ -343,33 +346,34 @@ impl Routes {
         Ok(())
     }
 
-    /// Tells peers that a name will have no place. False: too many others are being refused now.
+    /// Notes for peers that no address will be announced under a name. False: there is no room for
+    /// another refusal now.
     pub fn refuse(&self, name: u64) -> bool {
         self.fabric.refuse(name)
     }
 
-    /// How many peers have been told by hear_refusal().
+    /// How many peers have read the refusal by hear_refusal().
     pub fn heard(&self, name: u64) -> u64 {
         self.fabric.heard(name)
     }
 
-    /// Whether a connected peer refuses a name. A look for its place is repeated until it does,
-    /// once.
+    /// Whether a connected peer refuses a name; counts this rank in the peer's heard(). The caller
+    /// repeats announced() and this until one of them succeeds; true is returned once.
     pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
         self.fabric.hear_refusal(peer, name)
     }
 
-    /// The name means nothing any more.
+    /// Withdraws the name of announce() or refuse().
     pub fn withdraw(&self, name: u64) {
         self.fabric.withdraw(name);
     }
 
-    /// The place of this name at a connected peer; None: the peer has announced none, or not yet.
+    /// The address that a connected peer has announced under a name, if it has.
     pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
         self.fabric.announced(peer, name)
     }
 
-    /// What this rank's progress thread sleeps on.
+    /// The bell of this rank's progress thread.
     pub fn bell(&self) -> &Bell {
         self.segment.control().bell()
     }
@@ -379,8 +383,7 @@ impl Routes {
         self.fabric.ring(peer);
     }
 
-    /// How many peers have died or left so far: a thread that finds another number than before
-    /// looks which.
+    /// The number of peers that have died or left. A thread that sees it change checks its peers.
     #[inline(always)]
     pub fn deaths(&self) -> u32 {
         // Acquire: pairs with mark_dead(); a thread that sees the number sees which peers are dead.
@@ -392,8 +395,8 @@ impl Routes {
         self.fabric.is_dead(peer) || self.bootstrap.is_dead(peer)
     }
 
-    /// The peer is dead: nothing of it is found from now on, and what is pending on it ends in the
-    /// next round of the lane, which this brings about. The caller is not pinned.
+    /// Marks a peer dead and closes its port. The operations that are pending on it end in the next
+    /// round of the lane, for which this rings. The caller is not pinned.
     pub fn mark_dead(&self, peer: u32) {
         let news = peer != self.me && self.fabric.mark_dead(peer);
         if let (true, Some(port)) = (peer != self.me, self.known(peer)) {
@@ -401,26 +404,26 @@ impl Routes {
         }
         if news {
             self.notices.forget(peer);
-            // Release: the peer is known to be dead before; pairs with take_news().
+            // Release: the peer was marked dead above; pairs with take_news().
             self.fabric.news.store(true, Ordering::Release);
             self.deaths.fetch_add(1, Ordering::Release);
-            // Threads that wait for a contact with it wait in vain.
+            // Threads that wait for a contact with the peer must give up.
             self.notify_contacts();
-            // It may have died on its way to wake the thread that runs handlers, and then nobody
-            // else would.
+            // The peer may have died after it opened the door of the thread that runs handlers and
+            // before it rang.
             self.segment.control().message_head().requests.bell().ring();
-            // Wakes threads that wait for what only this peer would have done.
+            // Wakes threads that wait for a store of this peer.
             self.waiters().touched_anything();
         }
     }
 
-    /// Whether there is something for the holder of the lane's role since take_news().
+    /// Whether take_news() would return true.
     pub fn has_news(&self) -> bool {
         self.fabric.news.load(Ordering::Relaxed)
     }
 
-    /// Whether a peer has died, or a question is to be sent, since the last call: the caller must
-    /// end what is pending on the dead, and ask.
+    /// Whether a peer has died or a question was put into the fabric since the last call. The
+    /// caller must end the operations pending on dead peers, and send the questions.
     #[inline]
     pub fn take_news(&self) -> bool {
         // Acquire: pairs with mark_dead() and Fabric::locate_far().

@@ -1,6 +1,7 @@
-//! Many pieces of one region in one message, for memory that only its owner can touch. A request
-//! begins with an entry for each piece, its offset and its size in 8 bytes each; the bytes of the
-//! pieces follow, one behind the other, in the request of a write and in the answer to a read.
+//! Reads and writes of many pieces of one region by one message, for memory that only its owner can
+//! touch. A request begins with an entry for each piece: its offset and its size, 8 bytes each. The
+//! bytes of all pieces, without gaps, follow in the request of a write, or are the answer to a
+//! read.
 
 use crate::engine::by_caller::{copy, copy_word};
 use crate::engine::command::{Command, Op};
@@ -11,20 +12,21 @@ use crate::transport::{CHUNK, Message};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 
-/// The pieces of a command of many.
+/// The pieces of a command READ_MANY or WRITE_MANY.
 fn pieces(command: &Command) -> &[Piece] {
     debug_assert!(matches!(command.op, Op::READ_MANY | Op::WRITE_MANY));
-    // SAFETY: made by Pieces::peek_many() of a list that is kept until the command has ended.
+    // SAFETY: made by Pieces::peek_many() of a list that lives until the command has ended.
     unsafe { std::slice::from_raw_parts(command.local.cast(), command.compare as usize) }
 }
 
-/// Copies a piece. An aligned word is stored in one piece, wherever its bytes come from.
+/// Copies a piece. To an aligned word it makes one 8-byte store, whether or not the source is
+/// aligned.
 ///
 /// # Safety
-/// `to` is valid for writing as many bytes.
+/// `to` is valid for writing `from.len()` bytes.
 unsafe fn copy_piece(from: &[u8], to: *mut u8) {
     match from.try_into().map(u64::from_ne_bytes) {
-        // SAFETY: as the caller promises; aligned, as just looked.
+        // SAFETY: as the caller promises; aligned, as checked.
         Ok(word) if (to as usize).is_multiple_of(8) => unsafe {
             copy_word((&raw const word).cast(), to);
         },
@@ -33,7 +35,7 @@ unsafe fn copy_piece(from: &[u8], to: *mut u8) {
     }
 }
 
-/// What the request brings.
+/// The bytes of the request: the entries, and those of the pieces of a write.
 pub(super) fn bytes(command: &Command) -> Box<[u8]> {
     let (list, is_write) = (pieces(command), command.op == Op::WRITE_MANY);
     let data = if is_write { command.size as usize } else { 0 };
@@ -49,7 +51,7 @@ pub(super) fn bytes(command: &Command) -> Box<[u8]> {
     bytes.into()
 }
 
-/// Takes in the answer to a read. False: it is not what was asked for.
+/// Stores the answer to a read. False: it has the wrong size.
 pub(super) fn take_bytes(command: &Command, mut bytes: &[u8]) -> bool {
     let fits = bytes.len() as u64 == command.size;
     for piece in pieces(command).iter().filter(|_| fits) {
@@ -61,10 +63,11 @@ pub(super) fn take_bytes(command: &Command, mut bytes: &[u8]) -> bool {
     fits
 }
 
-/// Where a piece begins, and its size.
+/// A piece's address in this rank's region, and its size.
 type Entry = (Address, usize);
 
-/// The entries of a request, and the bytes behind them. A peer may send anything.
+/// The entries of a request, and the bytes behind them. Everything is checked, since a peer may
+/// send anything.
 fn parts<'m>(message: &Message, bytes: &'m [u8]) -> Result<(Vec<Entry>, &'m [u8])> {
     let [key, count, size, ..] = message.words;
     let invalid = || Error::bare(Status::ERR_INVALID);
@@ -82,7 +85,7 @@ fn parts<'m>(message: &Message, bytes: &'m [u8]) -> Result<(Vec<Entry>, &'m [u8]
     if left > 0 { Err(invalid()) } else { Ok((all, data)) }
 }
 
-/// Gives the bytes of all pieces that are asked for to `answer`.
+/// Calls `answer` with the bytes of all pieces that a request reads.
 pub(super) fn read(
     routes: &Routes,
     message: &Message,
@@ -112,7 +115,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// Stores the bytes of all pieces that a request brings.
+/// Stores the bytes of all pieces that a request writes.
 pub(super) fn write(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<()> {
     let (list, mut data) = parts(message, bytes)?;
     if data.len() as u64 != message.words[2] {
