@@ -1,6 +1,6 @@
-//! Messages that the lane sends: those of offload mode, those that ask for it, and LONG ones whose
-//! payload only the peer's agent can write. They wait here for credit, those to one peer in the
-//! order in which they came.
+//! Deferred messages, which the lane sends: those of offload mode, those with LLCL_FLAG_DEFER, and
+//! LONG ones whose payload only the owner can write. They wait here for credit; messages to one
+//! peer are sent in order.
 
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
@@ -16,21 +16,22 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Messages to one peer that may be accepted and not be sent at one time.
+/// Most messages to one peer that are accepted and not sent yet.
 pub const MOST: u64 = 256;
 
-/// The right of one message to wait for credit in the lane. Dropping it gives it back.
+/// The right of one message to wait in the lane, one of MOST for its peer. Dropping it returns the
+/// right.
 pub struct Admitted(Arc<MessagePost>, u32);
 
 impl Admitted {
-    /// None: as many wait for this peer as may. Else a peer that handles nothing would take all
-    /// memory.
+    /// None: MOST messages to this peer wait. Without the bound, messages to a peer that runs no
+    /// handlers would fill all memory.
     pub fn begin(
         post: &Arc<MessagePost>,
         message_sender: &MessageSender<'static>,
         peer: u32,
     ) -> Option<Admitted> {
-        // Relaxed: only a number.
+        // Relaxed: the count protects no other memory.
         if message_sender.deferred.fetch_add(1, Ordering::Relaxed) < MOST {
             return Some(Admitted(post.clone(), peer));
         }
@@ -43,13 +44,13 @@ impl Drop for Admitted {
     fn drop(&mut self) {
         let Some(message_sender) = self.0.routes.fabric().known_sender(self.1) else { return };
         if message_sender.deferred.fetch_sub(1, Ordering::Relaxed) == MOST {
-            // Threads may sleep until there is room again, see `core::messages`.
+            // Threads may sleep until fewer wait, see `core::messages`.
             self.0.routes.waiters().touched_word(message_sender.deferred.as_ptr() as u64);
         }
     }
 }
 
-/// The messages that have been accepted and not been sent, by peers.
+/// The messages that were accepted and not sent yet, by peers.
 #[derive(Default)]
 pub struct DeferredQueue {
     lines: PeerTurns<VecDeque<Box<Deferred>>>,
@@ -67,12 +68,12 @@ impl DeferredQueue {
         self.count
     }
 
-    /// Whether something waits for this peer, behind which the next message to it belongs.
+    /// Whether messages to this peer wait. The next message to it must then wait behind them.
     pub fn has(&self, peer: u32) -> bool {
         self.lines.line(peer).is_some_and(|line| !line.is_empty())
     }
 
-    /// Whether something waits that was accepted before the number `order`, for a peer that fits.
+    /// Whether a message older than the command number `order` waits for a peer that `fits`.
     pub fn has_before(&self, order: u64, fits: impl Fn(u32) -> bool) -> bool {
         let oldest = |line: &VecDeque<Box<Deferred>>| line.iter().map(|it| it.order).min();
         let mut waiting = self.lines.waiting();
@@ -85,8 +86,8 @@ impl DeferredQueue {
         self.lines.put(deferred.peer, |line| line.push_back(deferred));
     }
 
-    /// Sends what has credit, one message of each peer at a time. Returns how many have left the
-    /// queue.
+    /// Sends the messages that have credit, one of each peer in turn. Returns how many have left
+    /// the queue.
     pub fn send(&mut self, post: &MessagePost) -> usize {
         let sent = self.lines.serve(|line| {
             let end = line.front().map(|deferred| deferred.send(post));
@@ -101,7 +102,7 @@ impl DeferredQueue {
         sent
     }
 
-    /// Ends all without sending them; returns how many there were.
+    /// Ends all messages with ERR_CANCELED; returns their number.
     pub fn cancel(&mut self, post: &MessagePost) -> usize {
         let canceled = self.lines.serve(|line| {
             let next = line.pop_front();
@@ -112,43 +113,43 @@ impl DeferredQueue {
     }
 }
 
-/// A message that has been accepted and not been sent.
+/// A message that was accepted and not sent yet.
 pub struct Deferred {
-    /// Bounds how many there are.
+    /// Its right to wait.
     pub _admitted: Admitted,
-    /// To whom.
+    /// The receiver.
     pub peer: u32,
-    /// For which handler.
+    /// The handler's number.
     pub id: u16,
     /// MEDIUM, LONG or BULK.
     pub kind: u32,
-    /// A copy.
+    /// A copy of the header.
     pub header: [u8; HEADER],
-    /// How much of it.
+    /// The header's size in bytes.
     pub header_size: usize,
-    /// Of MEDIUM and LONG: the caller's bytes, until on_local.
+    /// MEDIUM and LONG: the caller's bytes, valid until on_local fires.
     pub payload: *const u8,
-    /// How many, of any kind.
+    /// The payload's size in bytes.
     pub payload_size: usize,
-    /// LONG: where they go. BULK: where they are.
+    /// LONG: the address to which the payload goes. BULK: the address at which it is.
     pub place: Address,
-    /// The payload must be written first.
+    /// LONG: the payload was not written yet.
     pub needs_data: bool,
     /// The user's own number.
     pub label: u16,
-    /// Under which its end is waited for, or 0.
+    /// The tag of its entry in `messages::requests`, or 0.
     pub tag: u64,
-    /// Fires when the payload has been copied; of BULK it stands with the tag.
+    /// Fires when the payload was copied; for BULK, the entry of the tag has it.
     pub on_local: Completion,
     /// Its number in the order of commands.
     pub order: u64,
 }
 
-// SAFETY: the payload is memory of the user, which any thread may read until on_local.
+// SAFETY: the payload is memory of the user, which any thread may read until on_local fires.
 unsafe impl Send for Deferred {}
 
 impl Deferred {
-    /// The write of a LONG message's payload.
+    /// The command that writes a LONG message's payload.
     pub fn write(&self) -> Command {
         let mut command = Command::new(Op::WRITE, self.peer);
         command.remote = self.place;
@@ -177,7 +178,8 @@ impl Deferred {
         Ok(post.send(message_sender, &frame))
     }
 
-    /// Tells its sender that it has been sent, or has failed.
+    /// Fires the local completion after the message was sent or has failed; a failure ends the
+    /// message.
     pub fn end(&self, post: &MessagePost, status: Status) {
         let reported = !self.on_local.is_nothing();
         if status != Status::OK && self.tag != 0 {
@@ -189,13 +191,13 @@ impl Deferred {
     }
 }
 
-/// The message of a command.
+/// Takes the message of a command.
 pub fn take_deferred(address: *mut u8) -> Box<Deferred> {
-    // SAFETY: the command was made from a box; a command is executed or cancelled once.
+    // SAFETY: the address is that of a box, and a command is executed or cancelled once.
     unsafe { Box::from_raw(address.cast::<Deferred>()) }
 }
 
-/// How a slot says where a payload is.
+/// The form of a payload's address in a slot.
 pub fn encode(address: Address, size: usize) -> [u8; PLACE] {
     let mut bytes = [0; PLACE];
     let words = [address.offset, address.key, size as u64];

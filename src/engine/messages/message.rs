@@ -11,61 +11,61 @@ use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What a message brings besides its header.
+/// The payload of a message.
 #[derive(Clone, Copy)]
 pub enum Body {
-    /// Bytes that are here.
+    /// Bytes in memory of this process.
     Here(*const u8, usize),
-    /// Bytes that are still with the sender.
+    /// Bytes in the sender's memory.
     Bulk {
-        /// Where.
+        /// Their remote address.
         address: Address,
-        /// How many.
+        /// Their number.
         size: usize,
     },
 }
 
-/// See the head of the file. Nothing is done when it goes: the message of a handler is made and
-/// forgotten where it is used.
+/// See the head of the file. It has no destructor: the dispatcher makes it for a call of a handler
+/// and calls close() after it.
 #[repr(C)]
 pub struct Message {
-    /// From an Arc that the maker of the message holds as long as the message lives.
+    /// From an Arc that the dispatcher, or the retained copy, holds as long as the message lives.
     post: *const MessagePost,
-    /// What has come, or the copy of it that was retained.
+    /// The received message in its slot, or the retained copy of it.
     arrived: Arrived,
     body: Held,
     /// ANSWERED, RESPONDED, RETAINED, COPY.
     state: AtomicU8,
 }
 
-/// It was answered, or something else has taken over the right to.
+/// The message was answered, or its retained copy has the right to answer.
 const ANSWERED: u8 = 1;
 /// It was answered by a response.
 const RESPONDED: u8 = 2;
-/// A copy was made.
+/// It was retained: a copy was made.
 const RETAINED: u8 = 4;
-/// It is one.
+/// It is such a copy.
 const COPY: u8 = 8;
 
 /// Where the payload is.
 #[derive(Clone, Copy)]
 enum Held {
-    /// With the header.
+    /// In the slot, with the header.
     Along,
-    /// Elsewhere; bytes that are here lie in the receiver's own memory and stay there.
+    /// Elsewhere: in a region of this rank, or in the sender's memory.
     Elsewhere(Body),
 }
 
-/// A message that was retained, with its bytes, header first, and its own hold on the post.
+/// A retained message with its bytes (the header, then the payload) and a reference to the post.
 #[repr(C)]
 struct Retained {
-    /// First: what leads to it leads to all.
+    /// The first field, so a pointer to it is a pointer to the Retained.
     message: Message,
     _hold: Arc<MessagePost>,
     _bytes: Box<[u64]>,
 }
 
-/// Reads where a payload is.
+/// Decodes a payload's address, see deferred::encode().
 fn place(bytes: (*const u8, usize)) -> Result<(Address, usize)> {
     if bytes.1 != PLACE {
         return Err(Error::bare(Status::ERR_INVALID));
@@ -76,14 +76,15 @@ fn place(bytes: (*const u8, usize)) -> Result<(Address, usize)> {
 }
 
 impl Message {
-    /// What has arrived with its payload, as a message; the bytes are used until the message goes.
+    /// A message of kind MEDIUM. Its bytes stay in the slot, which must stay valid as long as the
+    /// message.
     #[inline(always)]
     pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Message {
         let (post, state) = (Arc::as_ptr(post), AtomicU8::new(0));
         Message { post, arrived: *arrived, body: Held::Along, state }
     }
 
-    /// Makes a message that nobody has kept the next short one that has come; see new().
+    /// Turns a message that was not retained into the next short message received; see new().
     #[inline(always)]
     pub fn renew(&mut self, envelope: Envelope, header: *const u8) {
         (self.arrived.envelope, self.arrived.header) = (envelope, header);
@@ -96,7 +97,7 @@ impl Message {
         *self.state.get_mut() == 0
     }
 
-    /// Likewise, of another kind than MEDIUM.
+    /// Like new(), for the kinds LONG and BULK.
     #[cold]
     pub fn with_body(post: &Arc<MessagePost>, arrived: &Arrived) -> Result<Message> {
         let payload = arrived.payload();
@@ -123,13 +124,13 @@ impl Message {
         unsafe { &*self.post }
     }
 
-    /// What its sender says of it.
+    /// The received frame.
     #[inline(always)]
     pub fn arrived(&self) -> &Arrived {
         &self.arrived
     }
 
-    /// Its payload, as far as it is here.
+    /// Its payload, if that is in memory of this process; else null and 0.
     pub fn payload(&self) -> (*const u8, usize) {
         match self.body() {
             Body::Here(bytes, size) => (bytes, size),
@@ -137,7 +138,7 @@ impl Message {
         }
     }
 
-    /// What it brings.
+    /// Its payload.
     pub fn body(&self) -> Body {
         match self.body {
             Held::Along => {
@@ -148,16 +149,16 @@ impl Message {
         }
     }
 
-    /// Whether the sender waits for its end. Nobody waits for that of a response, which bears the
-    /// tag of its request.
+    /// Whether the sender waits for a reply. False for a response, although it has a tag: that of
+    /// its request.
     #[inline(always)]
     pub fn wants_reply(&self) -> bool {
         self.arrived.tag() != 0 && !self.arrived.response
     }
 
-    /// Sets a bit of the state; the state before.
+    /// Sets a bit of the state and returns the old state.
     fn note(&self, bit: u8) -> u8 {
-        // Of the threads that may answer a retained message one does.
+        // A read-modify-write: several threads may answer a retained message, and one succeeds.
         self.state.fetch_or(bit, Ordering::AcqRel)
     }
 
@@ -166,7 +167,7 @@ impl Message {
         self.state.load(Ordering::Acquire) & bit != 0
     }
 
-    /// Answers, with bytes of the caller's.
+    /// Sends a reply with the caller's bytes.
     ///
     /// # Safety
     /// `data` is valid for reading `size` bytes.
@@ -191,14 +192,14 @@ impl Message {
         Ok(())
     }
 
-    /// Answers by a message that runs a handler at the sender. `kind` of the frame is MEDIUM; its
-    /// tag is set here.
+    /// Sends a response: a message that runs a handler at the requester. `kind` of the frame is
+    /// MEDIUM; this function sets its tag.
     pub fn respond(&self, frame: &Frame) -> Result<()> {
         if self.arrived.response {
             fail!(ERR_STATE, "the message is a response, to which there is none");
         }
         let answered = self.wants_reply() && self.is(ANSWERED);
-        // From here on the response ends the request, and no reply does.
+        // With RESPONDED set, close() sends no reply: the response ends the request.
         if answered || self.is(RETAINED | COPY) || self.note(RESPONDED | ANSWERED) & RESPONDED != 0
         {
             fail!(ERR_STATE, "the message has been answered or retained before");
@@ -208,10 +209,10 @@ impl Message {
         Ok(())
     }
 
-    /// Whether a response of this size fits, and the sender runs a handler of this number, as far
-    /// as it has been contacted.
+    /// Fails if a response of this size does not fit, or if the requester, if it was contacted, has
+    /// no handler of this number.
     pub fn check_response(&self, id: u32, payload_size: usize) -> Result<()> {
-        // The same for all ranks, so it is known before the contact.
+        // The limit is the same for all ranks, so it is checked before the contact.
         if payload_size > LARGEST {
             fail!(ERR_RANGE, "payload_size is {payload_size}, expected at most {LARGEST}");
         }
@@ -225,10 +226,10 @@ impl Message {
         Ok(())
     }
 
-    /// Ends it: sends an empty answer if one is owed.
+    /// Ends the message: sends an empty reply if the requester waits for one that was not sent.
     #[inline(always)]
     pub fn close(&self, status: Status) {
-        // Most messages owe nothing, and need no atomic operation to know it.
+        // Most messages need no reply; for these there is no atomic operation.
         if self.wants_reply() {
             self.close_owing(status);
         }
@@ -242,8 +243,8 @@ impl Message {
     }
 }
 
-/// Makes a copy that outlives the handler and takes over the right to answer. Its header and
-/// payload lie where they are valid as long as it is.
+/// Retains a message: makes a copy that outlives the handler and has the right to answer. The copy
+/// has copies of the header and of a MEDIUM payload.
 pub fn retain(message: &Message) -> Result<*mut Message> {
     let answered = message.is(RESPONDED) || message.wants_reply() && message.is(ANSWERED);
     if answered || message.is(COPY) || message.note(RETAINED) & RETAINED != 0 {
@@ -270,7 +271,7 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
     let mut bytes = bytes.map_err(not_retained)?;
     let base: *mut u8 = bytes.as_mut_ptr().cast();
     let payload = base.wrapping_add(HEADER);
-    // SAFETY: the message's bytes are valid, and the copy was made as large.
+    // SAFETY: the message's bytes are valid, and `bytes` has room for both.
     unsafe {
         std::ptr::copy_nonoverlapping(header, base, header_size);
         if inline > 0 {
@@ -284,7 +285,7 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
     };
     let payload = if from.is_null() { from } else { payload.cast_const() };
     let arrived = Arrived { header: base.cast_const(), payload, ..message.arrived };
-    // The right to answer goes over to the copy.
+    // The copy takes the right to answer, unless the message was answered before.
     let state = AtomicU8::new(COPY | message.note(ANSWERED) & ANSWERED);
     let message = Message { arrived, state, ..*message };
     let copy = Box::new(Retained { message, _hold: hold, _bytes: bytes });
@@ -294,7 +295,7 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
 /// Ends a retained message.
 ///
 /// # Safety
-/// It is from retain(), and nobody uses it any more.
+/// It is from retain(), and no thread uses it any more.
 pub unsafe fn release(message: *mut Message) {
     // SAFETY: as the caller promises.
     let retained = unsafe { Box::from_raw(message.cast::<Retained>()) };

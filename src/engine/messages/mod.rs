@@ -1,5 +1,5 @@
-//! Active messages: what is sent, what waits for its end, what has come, and which thread handles
-//! it.
+//! Active messages: sending (`sender`, `deferred`, `parked`), messages that wait for a reply or a
+//! completion (`requests`), and handling (`message`, `dispatch`).
 
 pub mod deferred;
 pub mod dispatch;
@@ -18,10 +18,10 @@ pub type Handler = unsafe extern "C-unwind" fn(message: *mut Message, data: *mut
 
 /// The payload travels in the slot.
 pub const MEDIUM: u32 = ALONG as u32;
-/// The payload has been written; the slot says where.
+/// The payload has been written to the receiver's memory; the slot has its address.
 pub const LONG: u32 = 1;
-/// The payload is still with its sender; the slot says where.
+/// The payload is in the sender's memory; the slot has its address.
 pub const BULK: u32 = 2;
 
-/// Bytes by which a slot says where a payload is: offset, key, size.
+/// Bytes of a payload's address in a slot: offset, key, size.
 pub const PLACE: usize = 24;

@@ -1,8 +1,7 @@
-//! Responses that found no credit at their requester. They wait here, in a bounded number, while
-//! the handlers that made them have returned and the slots of their requests are free again. A rank
-//! that has as many as it may takes no further request, but responses and replies: so its peers'
-//! responses are taken whatever happens to its own, and two ranks that flood each other with
-//! requests go on.
+//! Parked responses: responses that found no credit at their requester. They wait here, at most
+//! MOST of them, while their handlers have returned and the slots of their requests are free. A
+//! rank with as many handles no further requests, only responses and replies. So it always accepts
+//! its peers' responses, and two ranks that flood each other with requests make progress.
 
 use crate::engine::messages::HEADER;
 use crate::transport::frame::Frame;
@@ -10,20 +9,20 @@ use crate::util::sync::{AtomicUsize, Mutex, Ordering};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// Most responses of a rank that wait.
+/// Most parked responses of a rank.
 const MOST: usize = 256;
 
 /// A response.
 pub struct Response {
-    /// To whom.
+    /// The requester.
     pub peer: u32,
-    /// For which handler.
+    /// The number of the requester's handler.
     pub id: u16,
     /// See Frame.
     pub kind: u8,
     /// See Frame.
     pub label: u16,
-    /// Of the request, where its end is waited for.
+    /// The tag of the request, or 0 if the requester does not wait for its end.
     pub tag: u64,
     header: ([u8; HEADER], usize),
     payload: Box<[u8]>,
@@ -31,7 +30,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// A copy.
+    /// A copy of a frame.
     pub fn of(peer: u32, frame: &Frame) -> Response {
         let mut header = ([0; HEADER], frame.header.len());
         header.0[..frame.header.len()].copy_from_slice(frame.header);
@@ -39,7 +38,7 @@ impl Response {
         Response { peer, id, kind, label, tag, header, payload: frame.payload.into(), absent }
     }
 
-    /// As it is to be sent.
+    /// The frame to be sent.
     pub fn frame(&self) -> Frame<'_> {
         let Response { id, kind, label, tag, absent, .. } = *self;
         let header = &self.header.0[..self.header.1];
@@ -51,25 +50,25 @@ impl Response {
 #[derive(Default)]
 pub struct Parked {
     queue: Mutex<VecDeque<Response>>,
-    /// How many there are, those included that a thread tries to send.
+    /// The number of parked responses, including one that a thread tries to send.
     count: AtomicUsize,
 }
 
 impl Parked {
-    /// Whether any wait.
+    /// Whether there are any.
     #[inline(always)]
     pub fn any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether a request may be handled: its response finds room here. Handlers that run at the
-    /// same time may exceed the number by one each.
+    /// Whether a request may be handled: its response could be parked. Handlers that run at the
+    /// same time may exceed MOST by one each.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.count.load(Ordering::Relaxed) < MOST
     }
 
-    /// Lets one wait. True: none did.
+    /// Parks a response. True: none was parked before.
     #[cold]
     pub fn park(&self, response: Response) -> bool {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,15 +76,15 @@ impl Parked {
         self.count.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    /// Names the peers of those that wait, some more than once.
+    /// Calls `name` with the peers of the parked responses; a peer may come more than once.
     pub fn each_peer(&self, mut name: impl FnMut(u32)) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.iter().for_each(|response| name(response.peer));
     }
 
-    /// Gives each that waits to `send`, which answers whether it is done with; a peer that has
-    /// refused one is not asked again. Returns how many were done. Nothing where another thread
-    /// does the same.
+    /// Calls `send` for each parked response, and removes those for which it returns true. After a
+    /// false, skips the other responses to that peer. Returns the number removed: 0 if another
+    /// thread is inside this function.
     #[cold]
     pub fn send(&self, mut send: impl FnMut(&Response) -> bool) -> usize {
         let Ok(mut queue) = self.queue.try_lock() else { return 0 };
@@ -152,8 +151,8 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two threads park a response each and a third one sends: each is sent once or still waits,
-    /// the number is right at every moment, and a thread that finds no response waiting says so.
+    /// Two threads park a response each while a third one sends. Each response is sent once or is
+    /// still parked, the count never exceeds 2, and a thread that parks the first one learns it.
     #[test]
     fn loom_what_is_parked_is_sent_once_or_waits() {
         let mut bounded = loom::model::Builder::new();

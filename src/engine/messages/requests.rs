@@ -1,9 +1,10 @@
-//! Messages whose senders wait for their end. Each has an entry, found by the tag that travels with
-//! it, and with the entry a slot among the replies: there are as many of one as of the other.
+//! Messages of this rank that wait for a reply or whose end fires a completion. Each has an entry.
+//! The entry's tag travels with the message and comes back with the reply. The share of replies has
+//! as many slots as this table has entries, so each message with an entry has a slot for its reply.
 //!
-//! An entry is ended by the thread that takes it: the reply, the death of the peer, the
-//! cancellation. The tag changes with each life, and taking it is one compare-and-swap, so it ends
-//! once.
+//! A message ends by its reply, by the death of its receiver, or by cancellation. The thread that
+//! ends it first takes the entry by one compare-and-swap on the generation, which changes with each
+//! use of the entry. So each message ends once.
 
 use crate::engine::completion::Completion;
 use crate::util::pin::thread_number;
@@ -15,30 +16,30 @@ use std::sync::PoisonError;
 #[cfg(all(test, loom))]
 mod models;
 
-/// What is to happen at the end of a message.
+/// What happens at the end of a message.
 #[derive(Clone, Copy)]
 pub struct Waiting {
-    /// To whom it was sent.
+    /// The receiver of the message.
     pub peer: u32,
-    /// Where the bytes of the reply go; null: nowhere.
+    /// The buffer for the reply's bytes; null: they are dropped.
     pub reply: *mut u8,
-    /// How many there is place for.
+    /// The size of the buffer.
     pub capacity: usize,
-    /// Where their number goes; may be null.
+    /// Receives the reply's size; may be null.
     pub reply_size: *mut usize,
-    /// Of a payload that stays with us until the end.
+    /// Local completion of a BULK payload, which stays in the sender's memory until the end.
     pub on_local: Completion,
-    /// Of the message.
+    /// Completion of the message.
     pub on_complete: Completion,
 }
 
 #[repr(align(128))]
 struct Entry {
-    /// Upper half: the generation of the tag while somebody waits, else 0. Lower half: how many
-    /// have taken a tag of this entry and have not told its user; the entry may be used again
-    /// before.
+    /// Upper half: the generation of the tag while a message waits, else 0. Lower half: the number
+    /// of reporters, threads that have taken a tag of this entry and have not fired its completion
+    /// yet; the entry may be in use again before they have.
     state: AtomicU64,
-    /// The last generation given out. Only the thread that has claimed the entry changes it.
+    /// The last generation used. Only the thread that has claimed the entry writes it.
     generation: AtomicU32,
     peer: AtomicU32,
     waiting: UnsafeCell<Waiting>,
@@ -46,20 +47,21 @@ struct Entry {
 
 /// See the head of the file.
 pub struct Requests {
-    /// A bit for each entry: free.
+    /// A bit for each entry, set if it is free.
     free: Box<[AtomicU64]>,
-    /// For each word of it, how many of its entries were ever in use at once.
+    /// For each word of `free`, the largest number of its entries that were in use at once.
     records: Box<[AtomicU32]>,
     entries: Box<[Entry]>,
     used: AtomicBool,
-    /// Entries that have ended without a reply, each with the first ticket for a reply that cannot
-    /// be its own: its slot may still be taken by a peer that has died.
+    /// Entries of messages that ended without a reply, each with the number of the first reply
+    /// ticket that cannot be its own. Until the tickets before it are consumed, a reply to the old
+    /// message may still take a slot, so the entry must not be used again.
     limbo: Mutex<Vec<(u64, usize)>>,
     has_limbo: AtomicBool,
 }
 
-// SAFETY: an entry's cell belongs to the thread that has claimed it, then to the one that has taken
-// its tag; the pointers in it lead to memory of the user, which any thread may use.
+// SAFETY: only the thread that has claimed an entry uses its cell, then only the one that has taken
+// its tag. The pointers in it are to memory of the user, which any thread may use.
 unsafe impl Send for Requests {}
 // SAFETY: as above.
 unsafe impl Sync for Requests {}
@@ -77,7 +79,7 @@ fn index_of(tag: u64) -> usize {
     tag as u32 as usize
 }
 
-/// Of a tag, and of a state.
+/// The generation of a tag or of a state.
 fn generation_of(word: u64) -> u64 {
     word >> 32
 }
@@ -105,7 +107,7 @@ impl Requests {
         }
     }
 
-    /// Whether nobody waits.
+    /// Whether no message waits.
     pub fn is_empty(&self) -> bool {
         self.in_use() == 0
     }
@@ -116,18 +118,19 @@ impl Requests {
         self.entries.len() as u64 - u64::from(free.sum::<u32>())
     }
 
-    /// Whether anybody has ever waited.
+    /// Whether a message ever had an entry.
     pub fn is_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// From now on is_used() is true. True: it was not before.
+    /// Makes is_used() true. Returns whether it was false before.
     pub fn begin_use(&self) -> bool {
         !self.is_used() && !self.used.swap(true, Ordering::SeqCst)
     }
 
-    /// How many entries are in use, if this word of them has never had so many: `bit` is the lowest
-    /// of it that was free. To count each time would take longer than all the rest.
+    /// The number of entries in use, if word `word` of `free` has never had so many in use, else 0.
+    /// `bit` is the entry just claimed, the lowest free one of the word. Counting all words for
+    /// each message would take longer than the rest of insert().
     #[inline(always)]
     fn record(&self, word: usize, bit: u64) -> u64 {
         let most = &self.records[word];
@@ -138,8 +141,8 @@ impl Requests {
         self.in_use().max(bit + 1)
     }
 
-    /// Makes an entry and names it; None: all are in use. The second is how many are, now, or 0 if
-    /// there were as many in its part of the table before.
+    /// Makes an entry and returns its tag, and the number of entries in use if that may be a new
+    /// maximum, else 0. None: all entries are in use.
     pub fn insert(&self, waiting: Waiting) -> Option<(u64, u64)> {
         let first = thread_number().unwrap_or(0);
         let index = (0..self.free.len()).find_map(|step| {
@@ -147,32 +150,35 @@ impl Requests {
             claim_bit(&self.free[at]).map(|bit| at * 64 + bit)
         })?;
         let entry = &self.entries[index];
-        // SAFETY: the bit was free and is ours now.
+        // SAFETY: this thread has claimed the entry.
         entry.waiting.with_mut(|place| unsafe { place.write(waiting) });
         entry.peer.store(waiting.peer, Ordering::Relaxed);
         let generation = entry.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
         entry.generation.store(generation, Ordering::Relaxed);
         let tag = u64::from(generation) << 32 | index as u64;
-        // Release: publishes the entry; pairs with take(). Added, because the user of an earlier
-        // life may just be told.
+        // Release: publishes the entry; pairs with take(). An addition, because the lower half may
+        // count reporters of an earlier message.
         entry.state.fetch_add(u64::from(generation) << 32, Ordering::Release);
-        // Between "it waits" and the caller's look whether the peer is dead; pairs with tags().
+        // Fence between the store above and the caller's check whether the peer is dead; pairs with
+        // tags().
         fence_behind_rmw();
         Some((tag, self.record(index / 64, index as u64 % 64)))
     }
 
-    /// Whether the end of what tags() named has not been told.
+    /// Whether the message of a tag, as returned by tags(), has not ended, or its completion has
+    /// not fired.
     pub fn waits(&self, tag: u64) -> bool {
         let Some(entry) = self.entries.get(index_of(tag)) else { return false };
-        // Acquire: what its end has done is seen by every thread that sees that it has ended.
+        // Acquire: pairs with reported(). A thread that sees the end sees what the reply and the
+        // completion have written.
         let state = entry.state.load(Ordering::Acquire);
-        // A tag of generation 0 says only that somebody is told.
+        // A tag of generation 0 stands for the reporters only.
         let waits = generation_of(tag) != 0 && generation_of(state) == generation_of(tag);
         waits || reporters_of(state) != 0
     }
 
-    /// Takes an entry, which then is the caller's to release and, when that is done, to tell its
-    /// user of, and to say so by reported(). None: another did.
+    /// Takes an entry to end its message. The caller then releases the entry, fires the completions
+    /// and calls reported(). None: another thread has taken it.
     pub fn take(&self, tag: u64) -> Option<Waiting> {
         let entry = self.entries.get(index_of(tag)).filter(|_| generation_of(tag) != 0)?;
         let mut state = entry.state.load(Ordering::Relaxed);
@@ -180,7 +186,7 @@ impl Requests {
             if generation_of(state) != generation_of(tag) {
                 return None;
             }
-            // At once, so that it is always the one or the other that waits() sees.
+            // Generation and reporter change in one step, so waits() stays true in between.
             let taken = u64::from(reporters_of(state) + 1);
             // Acquire: pairs with insert().
             match entry.state.compare_exchange(state, taken, Ordering::AcqRel, Ordering::Relaxed) {
@@ -188,11 +194,11 @@ impl Requests {
                 Err(now) => state = now,
             }
         }
-        // SAFETY: the tag was taken by us alone, and the entry is not free.
+        // SAFETY: only this thread has taken the tag, and the entry is not free.
         Some(entry.waiting.with(|place| unsafe { *place }))
     }
 
-    /// The user has been told of the end of what was taken.
+    /// To be called when the completions of a taken entry have fired.
     pub fn reported(&self, tag: u64) {
         if let Some(entry) = self.entries.get(index_of(tag)) {
             // Release: pairs with waits(). The count is above 0, so this does not reach the
@@ -201,7 +207,7 @@ impl Requests {
         }
     }
 
-    /// Lets a taken entry be used again; its reply, if there was one, has been consumed.
+    /// Frees a taken entry whose reply was consumed, or that gets none.
     pub fn release(&self, tag: u64) {
         self.vacate(index_of(tag));
     }
@@ -211,14 +217,15 @@ impl Requests {
         self.free[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
     }
 
-    /// Like `release`, for an entry whose reply may still come, up to the ticket `until`.
+    /// Like `release`, for an entry whose reply may still come: frees it when consumed() is called
+    /// with `until` or a later ticket.
     pub fn release_later(&self, tag: u64, until: u64) {
         let mut limbo = self.limbo.lock().unwrap_or_else(PoisonError::into_inner);
         limbo.push((until, index_of(tag)));
         self.has_limbo.store(true, Ordering::Relaxed);
     }
 
-    /// Replies before the ticket `next` have been consumed.
+    /// All replies before the ticket `next` were consumed.
     #[inline]
     pub fn consumed(&self, next: u64) {
         if self.has_limbo.load(Ordering::Relaxed) {
@@ -239,19 +246,20 @@ impl Requests {
         self.has_limbo.store(!limbo.is_empty(), Ordering::Relaxed);
     }
 
-    /// The tags of all that wait for peers that fit, and of all whose user is just being told;
-    /// those are not to be taken.
+    /// The tags of all messages that wait for peers that `fits`; and a tag of generation 0, which
+    /// cannot be taken, for each other entry that has reporters.
     pub fn tags(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
-        // Between the death that `fits` may look at and the look at the entries; pairs with
-        // insert().
+        // Fence between the store that marks a peer dead, which `fits` may check, and the loads of
+        // the entries; pairs with insert().
         fence(Ordering::SeqCst);
         let waiting = self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            // Acquire: the peer is that of the tag, or of a later one, in which case taking fails.
+            // Acquire: the peer is that of the tag, or of a later use of the entry; take() then
+            // fails.
             let state = entry.state.load(Ordering::Acquire);
             if generation_of(state) != 0 && fits(entry.peer.load(Ordering::Relaxed)) {
                 return Some(generation_of(state) << 32 | index as u64);
             }
-            // The waiter had an earlier life of the entry. No tag has the generation 0.
+            // Reporters of an earlier use of the entry. No real tag has the generation 0.
             (reporters_of(state) != 0).then_some(index as u64)
         });
         waiting.collect()
@@ -292,7 +300,7 @@ mod tests {
         assert_eq!(pending.tags(|peer| peer == 3), [tag]);
         assert_eq!(pending.take(tag).unwrap().peer, 3);
         assert!(pending.take(tag).is_none() && pending.take(0).is_none());
-        assert!(pending.waits(tag), "nobody has been told");
+        assert!(pending.waits(tag), "the completion has not fired");
         pending.release(tag);
         pending.reported(tag);
         assert!(!pending.waits(tag));

@@ -1,4 +1,5 @@
-//! The sending side: messages, replies, and the end of those that wait for one.
+//! The sending side of active messages: sends messages, replies and responses, and ends the
+//! messages that wait for a reply.
 
 use crate::engine::messages::parked::{Parked, Response};
 use crate::engine::messages::requests::{Requests, Waiting};
@@ -13,25 +14,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the head of the file. Any thread may use it.
 pub struct MessagePost {
-    /// The paths to the peers.
+    /// The routes to the peers.
     pub routes: Arc<Routes>,
-    /// What is counted.
+    /// The counters of llcl_stats_get.
     pub counts: Arc<Counters>,
-    /// Messages whose end is waited for.
+    /// Messages that wait for a reply or a completion.
     pub pending: Requests,
-    /// Responses without credit.
+    /// Responses that wait for credit.
     pub parked: Parked,
-    /// Messages that handlers have kept, and how many there may be.
+    /// The number of retained messages, and their limit.
     pub retained: (AtomicUsize, usize),
-    /// Answers to peers that could not be reached, and how many there are.
+    /// Replies to peers that could not be contacted, and their number.
     owed: (Mutex<Vec<Owed>>, AtomicUsize),
 }
 
-/// An answer: to whom, to what, and what.
+/// A reply: peer, tag of the request, status, bytes.
 struct Owed(u32, u64, Status, Box<[u8]>);
 
 impl MessagePost {
-    /// Nothing has been sent.
+    /// A post with empty tables.
     pub fn new(
         routes: Arc<Routes>,
         counts: Arc<Counters>,
@@ -43,13 +44,13 @@ impl MessagePost {
         MessagePost { routes, counts, pending, parked, retained, owed: Default::default() }
     }
 
-    /// The message_sender to a living peer. At first use RETRY_CONNECTING, until the peer was
-    /// contacted, and the rank that keeps the counter by which this one sends to it.
+    /// The sender of messages to a living peer. RETRY_CONNECTING: the peer was not contacted yet,
+    /// or the host of its share, whose memory has the ticket counter that this rank uses first.
     pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let fabric = self.routes.fabric();
         let known = fabric.known_sender(peer);
         if known.is_none() {
-            // Makes the port as well, by which the peer's death closes everything.
+            // The port is needed too: mark_dead() closes it at the peer's death.
             self.routes.port(peer)?;
         }
         if self.routes.is_dead(peer) {
@@ -64,11 +65,11 @@ impl MessagePost {
         {
             return Err(error);
         }
-        // Where the host cannot be contacted there are other shares.
+        // If the contact with the host has failed, the sender uses other shares.
         fabric.message_sender(peer)
     }
 
-    /// Sends. False: there is no credit.
+    /// Sends a message. False: there is no credit.
     #[inline(always)]
     pub fn send(&self, message_sender: &MessageSender<'static>, frame: &Frame) -> bool {
         self.put(message_sender, Class::Requests, frame)
@@ -79,8 +80,8 @@ impl MessagePost {
         self.routes.fabric().put(to, class, frame, &self.counts)
     }
 
-    /// Forgets what waits under a tag and was never sent. False: it has ended, and its user been
-    /// told.
+    /// Frees the entry of a message that was not sent. False: the message has ended before, and its
+    /// completion has fired.
     pub fn forget(&self, tag: u64) -> bool {
         let taken = self.pending.take(tag).is_some();
         if taken {
@@ -90,7 +91,8 @@ impl MessagePost {
         taken
     }
 
-    /// Answers the request `tag` of a peer. Bytes: at most the peer's `medium`, see reply_limit().
+    /// Sends the reply to the request `tag` of a peer, at most reply_limit() bytes. If the peer
+    /// cannot be contacted now, keeps the reply.
     pub fn reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) {
         if !self.try_reply(peer, tag, status, bytes) {
             self.owe(Owed(peer, tag, status, bytes.into()));
@@ -98,7 +100,7 @@ impl MessagePost {
         }
     }
 
-    /// False: the peer cannot be reached now.
+    /// False: the peer cannot be contacted now.
     fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
         let fabric = self.routes.fabric();
         let message_sender = match fabric.known_sender(peer) {
@@ -106,7 +108,7 @@ impl MessagePost {
             None => {
                 match self.routes.port_to_answer(peer).and_then(|_| fabric.message_sender(peer)) {
                     Ok(message_sender) => message_sender,
-                    // A dead rank does not wait for an answer.
+                    // A reply to a dead rank is dropped.
                     Err(_) => return self.routes.is_dead(peer),
                 }
             }
@@ -118,15 +120,15 @@ impl MessagePost {
         true
     }
 
-    /// Sends a response to a peer, or lets it wait for credit.
+    /// Sends a response to a peer, or parks it.
     pub fn respond(&self, peer: u32, frame: &Frame) {
         if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {
-            // The thread that runs handlers sends it; it may be about to sleep.
+            // The thread `llcl-handlers` sends it later, and may be about to sleep now.
             self.routes.fabric().own_words().requests.bell().ring();
         }
     }
 
-    /// False: there is no credit, or the peer cannot be reached now.
+    /// False: there is no credit, or the peer was not contacted yet.
     fn try_respond(&self, peer: u32, frame: &Frame) -> bool {
         match self.routes.fabric().message_sender(peer) {
             _ if self.routes.is_dead(peer) => true,
@@ -135,7 +137,7 @@ impl MessagePost {
         }
     }
 
-    /// Sends the responses that wait and have credit now; returns how many were sent.
+    /// Sends the parked responses that have credit now; returns their number.
     #[inline(always)]
     pub fn send_parked(&self) -> usize {
         match self.parked.any() {
@@ -144,9 +146,9 @@ impl MessagePost {
         }
     }
 
-    /// Asks the peers for which responses wait to ring when they have slots: before a sleep. The
-    /// caller then executes the kernel's fence, and calls send_parked() once more. False: one of
-    /// them does not ring.
+    /// To be called before a sleep: notes a wish at each peer of a parked response, so that the
+    /// peer rings when it frees slots. The caller then executes the kernel's fence and calls
+    /// send_parked() once more. False: one of the peers does not ring.
     pub fn wish_for_slots(&self) -> bool {
         let (fabric, mut all_ring) = (self.routes.fabric(), true);
         if self.parked.any() {
@@ -158,13 +160,13 @@ impl MessagePost {
         all_ring
     }
 
-    /// The response to the request `tag` has been handled here, or could not be: ends the request.
+    /// Ends the request `tag` after its response was handled here, or could not be.
     pub fn responded(&self, tag: u64, status: Status) {
         self.ended(tag, status, (std::ptr::null(), 0), || {});
     }
 
-    /// Keeps an answer to a peer that cannot be contacted now, for want of a descriptor for
-    /// instance, until pay() is called.
+    /// Keeps a reply to a peer that cannot be contacted now, for instance because no descriptor is
+    /// left, until pay() is called.
     #[cold]
     fn owe(&self, owed: Owed) {
         let mut all = self.owed.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,12 +174,12 @@ impl MessagePost {
         self.owed.1.store(all.len(), Ordering::Relaxed);
     }
 
-    /// Whether answers are owed, which pay() is to be called for again.
+    /// Whether replies are kept, for which pay() must be called.
     pub fn owes(&self) -> bool {
         self.owed.1.load(Ordering::Relaxed) > 0
     }
 
-    /// Tries again to answer the ranks that could not be reached.
+    /// Tries again to send the kept replies.
     #[cold]
     pub fn pay(&self) {
         let owed = {
@@ -187,7 +189,7 @@ impl MessagePost {
         };
         for Owed(peer, tag, mut status, mut bytes) in owed {
             if bytes.len() > self.reply_limit(peer) {
-                // Now it is known how much it takes.
+                // The peer's limit is known only since the contact.
                 (status, bytes) = (Status::ERR_RANGE, Box::default());
             }
             if !self.try_reply(peer, tag, status, &bytes) {
@@ -196,8 +198,7 @@ impl MessagePost {
         }
     }
 
-    /// Most bytes that a peer takes in a reply; what this rank takes, where that one cannot be
-    /// reached.
+    /// Most bytes of a reply to a peer; this rank's own limit, if the peer was not contacted yet.
     pub fn reply_limit(&self, peer: u32) -> usize {
         let fabric = self.routes.fabric();
         fabric
@@ -205,8 +206,8 @@ impl MessagePost {
             .map_or_else(|_| fabric.own_medium(), |message_sender| message_sender.medium())
     }
 
-    /// Takes in a reply, whose bytes are then no longer needed: `consumed` is called before
-    /// anything is told to the user.
+    /// Ends the request of a reply. Calls `consumed` when the reply's slot may be freed, before any
+    /// completion fires.
     pub fn answered(&self, reply: &Arrived, consumed: impl FnOnce()) {
         self.ended(reply.tag(), Status(-i32::from(reply.id())), reply.payload(), consumed);
     }
@@ -223,13 +224,13 @@ impl MessagePost {
             if size > waiting.capacity {
                 status = Status::ERR_RANGE;
             } else {
-                // SAFETY: the slot holds `size` bytes until `consumed`; the user gave place for as
-                // many and keeps it until the completion.
+                // SAFETY: the slot holds `size` bytes until `consumed` is called; the user's buffer
+                // has room for them and is valid until the completion fires.
                 unsafe { std::ptr::copy_nonoverlapping(bytes, waiting.reply, size) };
             }
         }
         if !waiting.reply_size.is_null() {
-            // SAFETY: the user's, likewise.
+            // SAFETY: the user keeps it valid until the completion fires.
             unsafe { waiting.reply_size.write(size) };
         }
         consumed();
@@ -237,7 +238,7 @@ impl MessagePost {
         self.fire(tag, &waiting, status, false);
     }
 
-    /// Ends everything that waits for peers that fit; returns how much that was.
+    /// Ends all messages that wait for peers that `fits`, without a reply; returns their number.
     pub fn end_all(&self, status: Status, fits: impl Fn(u32) -> bool) -> usize {
         if !self.pending.is_used() {
             return 0;
@@ -245,18 +246,19 @@ impl MessagePost {
         let tags = self.pending.tags(fits);
         let ended = tags.iter().filter(|tag| self.end(**tag, status)).count();
         if ended > 0 {
-            // Their entries are free once the replies that are on their way have been taken in.
+            // The progress thread frees the entries when the replies that are under way are
+            // consumed.
             self.routes.bell().ring();
         }
         ended
     }
 
-    /// Ends what waits under a tag, without a reply. False: it has ended before.
+    /// Ends the message of a tag without a reply. False: it has ended before.
     pub fn end(&self, tag: u64, status: Status) -> bool {
         self.end_reported(tag, status, false)
     }
 
-    /// As end(). `reported`: a completion that does not stand with the tag reports it.
+    /// Like end(). `reported`: a completion outside of the tag's entry reports the failure.
     pub fn end_reported(&self, tag: u64, status: Status, reported: bool) -> bool {
         let Some(waiting) = self.pending.take(tag) else { return false };
         self.pending.release_later(tag, self.routes.fabric().replies_sent());
@@ -264,7 +266,7 @@ impl MessagePost {
         true
     }
 
-    /// A message that has no completion has failed: the next flush reports it.
+    /// Notes the failure of a message without completions, for the next flush.
     #[cold]
     pub fn note_unreported(&self, peer: u32, status: Status) {
         let what = format!("a message to rank {peer}");
@@ -279,7 +281,7 @@ impl MessagePost {
         waiting.on_local.fire(status, self.routes.waiters());
         waiting.on_complete.fire(status, self.routes.waiters());
         self.pending.reported(tag);
-        // A flush has no completion of its own.
+        // Threads in a flush sleep until no message waits; no completion wakes them.
         self.routes.waiters().touched_anything();
     }
 }

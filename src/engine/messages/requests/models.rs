@@ -1,4 +1,4 @@
-//! Loom models of messages whose end is waited for: one entry, and all threads that may end it.
+//! Loom models of the table of requests: one entry, and all threads that may end its message.
 
 use super::*;
 use crate::util::sync::Arc;
@@ -10,13 +10,13 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// The table, and which ranks are dead, one bit each.
+/// The table, and a bit for each dead rank.
 struct Table {
     pending: Requests,
     dead: AtomicU64,
 }
 
-/// A table of one entry: each request gets that of the one before.
+/// A table of one entry, which all requests use one after the other.
 fn table() -> Arc<Table> {
     let entry = Entry {
         state: AtomicU64::new(0),
@@ -40,7 +40,7 @@ fn to(peer: u32) -> Waiting {
 }
 
 impl Table {
-    /// Ends a message as a reply does; to whom it had been sent.
+    /// Ends a message as a reply does, and returns its receiver.
     fn answer(&self, tag: u64) -> Option<u32> {
         let waiting = self.pending.take(tag)?;
         self.pending.release(tag);
@@ -56,9 +56,9 @@ impl Table {
         Some(waiting.peer)
     }
 
-    /// What follows a death; how many messages it has ended.
+    /// Does what follows a death, and returns the number of messages that it has ended.
     fn mark_dead(&self, peer: u32) -> u32 {
-        // As in the transport.
+        // The memory order of the transport.
         self.dead.fetch_or(1 << peer, Ordering::Release);
         let mut ended = 0;
         for tag in self.pending.tags(|at| at == peer) {
@@ -70,8 +70,8 @@ impl Table {
         ended
     }
 
-    /// Begins to wait as a sender does, which looks at once whether the peer is dead. The tag, if
-    /// there was place, and how many messages it has ended itself.
+    /// Makes an entry as a sender does, which then checks whether the peer is dead. Returns the
+    /// tag, if there was an entry, and the number of messages that it has ended itself.
     fn begin(&self, peer: u32) -> (Option<u64>, u32) {
         let Some((tag, _)) = self.pending.insert(to(peer)) else { return (None, 0) };
         let dead = self.dead.load(Ordering::Relaxed) >> peer & 1 == 1;
@@ -100,8 +100,8 @@ fn loom_reply_death_and_cancellation_end_a_message_once() {
     });
 }
 
-/// Either the sender sees that the peer is dead, or the thread that marks it dead sees that a
-/// sender waits.
+/// Either the sender sees that the peer is dead, or the thread that marks the peer dead sees the
+/// sender's entry.
 #[test]
 fn loom_nobody_waits_for_a_peer_that_is_dead() {
     check(4, || {
@@ -113,7 +113,8 @@ fn loom_nobody_waits_for_a_peer_that_is_dead() {
     });
 }
 
-/// The entry goes from one to the other; loom reports it if one writes what the other still reads.
+/// Two threads use the entry one after the other; loom reports it if one writes while the other
+/// still reads.
 #[test]
 fn loom_two_threads_follow_each_other_in_one_entry() {
     check(3, || {
@@ -143,7 +144,7 @@ fn loom_a_death_ends_the_messages_to_the_dead_only() {
     });
 }
 
-/// An entry whose reply may still come is used again after the ticket of that, and once.
+/// An entry whose reply may still come is freed once, after the ticket of that reply.
 #[test]
 fn loom_an_entry_in_limbo_is_free_once() {
     check(3, || {
@@ -158,7 +159,7 @@ fn loom_an_entry_in_limbo_is_free_once() {
     });
 }
 
-/// A thread that has waited for the end sees what it has done.
+/// A thread that has waited for the end of a message sees what the end has written.
 #[test]
 fn loom_a_flush_waits_until_the_user_was_told() {
     check(3, || {
@@ -169,7 +170,8 @@ fn loom_a_flush_waits_until_the_user_was_told() {
         let reply = spawn(&table, move |table| {
             if table.pending.take(tag).is_some() {
                 table.pending.release(tag);
-                // SAFETY: of the user's place until the end; loom reports it if it is read already.
+                // SAFETY: the model's reply buffer; loom reports it if the other thread reads it
+                // already.
                 bytes.with_mut(|bytes| unsafe { *bytes = 7 });
                 table.pending.reported(tag);
             }
