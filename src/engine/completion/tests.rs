@@ -6,7 +6,7 @@ fn waiters() -> Box<Waiters> {
     unsafe { Box::new(std::mem::zeroed()) }
 }
 
-/// What the callbacks of one test share.
+/// The state that the callbacks of one test share.
 struct Log {
     waiters: Box<Waiters>,
     lines: RefCell<Vec<String>>,
@@ -62,7 +62,7 @@ fn a_callback_that_fires_inside_another_runs_after_it_in_order() {
     assert!(!in_callback());
 }
 
-/// A chain of any length runs on one frame: each callback posts the next one.
+/// Each callback posts the next one; a chain of any length needs one stack frame.
 #[test]
 fn the_stack_does_not_grow_with_a_chain() {
     struct Chain {
@@ -75,7 +75,7 @@ fn the_stack_does_not_grow_with_a_chain() {
         let chain = unsafe { &*data.cast::<Chain>() };
         let here = 0u8;
         let (frame, first) = (&raw const here as usize, chain.frame.get());
-        // The first one may be called from elsewhere than those that it leaves behind.
+        // The first callback may have another caller than those that wait.
         assert!(first == 0 || first.abs_diff(frame) < 4096, "the stack grows");
         if first == 0 {
             chain.frame.set(frame);
@@ -107,7 +107,7 @@ fn sixty_four_callbacks_have_room_to_wait_and_no_more_are_accepted() {
         assert!(has_room(0) && !has_room(1));
     }
     let log = log();
-    // Twice: the places are used round and round.
+    // Twice: the array of waiting callbacks is a ring.
     for _ in 0..2 {
         let inner = (0..WAITING).map(|i| step(&log, &i.to_string(), vec![])).collect();
         let outer = step(&log, "outer", inner);
@@ -119,7 +119,7 @@ fn sixty_four_callbacks_have_room_to_wait_and_no_more_are_accepted() {
     }
 }
 
-/// A callback too many runs at once, rather than to be lost.
+/// A callback without room to wait runs at once.
 #[test]
 fn a_callback_without_room_is_not_lost() {
     let log = log();
@@ -196,7 +196,7 @@ fn a_failed_add_is_over_when_its_waiter_is_released() {
         for round in 0..ROUNDS {
             turn.store(2 * round + 1, Ordering::Release);
             wait(&word, 1);
-            // Its user's again.
+            // The test may use the word again.
             word.store(0, Ordering::Relaxed);
             wait(&turn, 2 * round + 2);
             assert_eq!(word.load(Ordering::Relaxed), 0, "round {round}");

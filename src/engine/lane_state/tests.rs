@@ -1,5 +1,5 @@
-//! Two ranks of this process whose roles one thread holds in turn, so that every step is where the
-//! test wants it.
+//! Tests with two ranks in this process. One thread does the rounds of both lanes, so the test
+//! decides the order of all steps.
 
 use super::*;
 use crate::bootstrap::{Bootstrap, World};
@@ -64,7 +64,7 @@ impl Rank {
         self.work.start_flush(&self.routes, flush);
     }
 
-    /// Registers memory as region 0, so that others reach it by message only.
+    /// Registers memory as region 0, which peers can access by requests to the owner only.
     fn register(&self, memory: &mut [u64]) -> u64 {
         let (base, size) = (memory.as_mut_ptr().cast::<u8>(), size_of_val(memory) as u64);
         let key = Key::new(0, self.routes.own().peer, 1);
@@ -115,11 +115,11 @@ fn a_large_write_with_a_signal_arrives_in_fragments_and_signals_once() {
     write.on_complete = add_to(&ended);
     ranks[0].start(write, Stage::Data { done: 0 });
     for fragment in 0..3 {
-        assert_eq!(theirs[words], 0, "the signal came before fragment {fragment}");
+        assert_eq!(theirs[words], 0, "the signal has changed before fragment {fragment} came");
         assert_eq!(value(&ended), 0);
         assert_eq!((ranks[1].round(), ranks[0].round()), (1, 1), "fragment {fragment}");
     }
-    // The last one has brought it.
+    // The last fragment has brought the signal.
     assert_eq!((theirs[words], value(&ended)), (5, 1));
     settle(&mut ranks);
     assert_eq!((theirs[words], value(&ended)), (5, 1));
@@ -138,7 +138,7 @@ fn a_large_write_with_a_signal_arrives_in_fragments_and_signals_once() {
     assert!(ranks[0].work.is_idle() && ranks[0].work.places.iter().all(Option::is_none));
 }
 
-/// The peer has eight slots for requests, so most of these wait.
+/// The peer has eight slots for requests, so most of these commands wait in the send queue.
 #[test]
 fn a_command_that_carried_its_bytes_keeps_them_until_it_is_sent() {
     let (_world, mut ranks) = two_ranks(64);
@@ -164,8 +164,8 @@ fn a_command_that_carried_its_bytes_keeps_them_until_it_is_sent() {
     }
 }
 
-/// Reads of many bytes wait for places of which one peer gets no more than half, and words pass
-/// them.
+/// Reads of many bytes wait for large slots, of which one peer gets no more than half; an atomic
+/// overtakes them.
 #[test]
 fn answers_of_many_bytes_have_places_set_aside_before_they_are_asked_for() {
     let (_world, mut ranks) = two_ranks(64);
@@ -195,8 +195,9 @@ fn answers_of_many_bytes_have_places_set_aside_before_they_are_asked_for() {
     assert!(ranks[0].work.places.iter().all(Option::is_none));
 }
 
-/// Reads of three fragments, of which most wait for places. The first one gets its place where the
-/// peer has no slot left. Those that hold places must be sent before those that wait for places.
+/// Reads of three fragments, most of which wait for large slots. The first one gets its large slot
+/// when the peer has no request slot left. Reads that hold large slots must be sent before those
+/// that wait for them.
 #[test]
 fn reads_that_hold_places_go_on_though_others_wait_for_places() {
     const READS: usize = 16;
@@ -266,7 +267,7 @@ fn what_the_owner_refuses_ends_with_its_reason_and_gives_everything_back() {
     assert!(ranks[0].work.is_idle() && ranks[0].work.places.iter().all(Option::is_none));
 }
 
-/// The peer has eight slots.
+/// The peer has eight slots for requests.
 #[test]
 fn what_finds_a_full_peer_or_table_goes_later_and_nothing_is_lost() {
     let (_world, mut ranks) = two_ranks(12);
@@ -306,7 +307,7 @@ fn a_flush_waits_for_what_came_before_it_at_its_peer_and_for_nothing_else() {
     ranks[0].flush(1, &early);
     ranks[0].flush(ALL_PEERS, &all);
     assert_eq!(ranks[1].round(), 1);
-    // Comes after the flushes, and is answered after what they wait for.
+    // Posted after the flushes, and answered after the operations for which they wait.
     ranks[0].start(increment(1, keys[1], &second), Stage::Word);
     ranks[0].flush(1, &deferred);
     assert_eq!([&first, &early, &all].map(value), [0; 3]);
@@ -332,7 +333,7 @@ fn nobody_waits_for_what_the_library_asks_of_its_own_accord() {
     assert!(ranks[0].work.is_idle() && value_of_under_way(&ranks[0].work) == 0);
     settle(&mut ranks);
     assert_eq!(value(&asked), 1);
-    // One that is not answered ends with the rest.
+    // An operation of the library's own that was not answered ends by cancel(), too.
     let Rank { work, routes, .. } = &mut ranks[0];
     assert!(work.execute_one(routes, question, false));
     assert_eq!(work.cancel(routes), 1);
@@ -355,7 +356,7 @@ fn cancel_ends_everything_once_and_late_answers_find_nothing() {
     }
     ranks[0].flush(1, &flushed);
     ranks[1].round();
-    // In the queue: one that carries bytes in two slots, one that was given back, one plain.
+    // In the queue: a command that carries bytes in two slots, a dropped reservation, a plain one.
     let mut run = ranks[0].ring.reserve(3).unwrap();
     run.slot_mut(0).put(&Command { size: 200, ..increment(1, key, &ended) }, 2);
     run.slot_mut(1).put_bytes(&[1; 120]);
@@ -399,8 +400,8 @@ fn the_death_of_a_peer_ends_what_is_pending_on_it_and_nothing_else() {
     assert_eq!(ranks[0].work.unsent, 0);
 }
 
-/// A message with a place for its reply that was accepted and then fails: its only completion
-/// tells, and no flush.
+/// A message with a reply buffer was accepted and then fails: its local completion, the only one,
+/// reports the failure, and no flush does.
 #[test]
 fn what_on_local_has_told_is_not_told_by_a_flush() {
     use crate::engine::messages::deferred::{Admitted, Deferred};

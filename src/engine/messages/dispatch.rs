@@ -1,20 +1,20 @@
-//! The receiving side: which thread handles what has come.
+//! The receiving side of active messages: which thread runs the handler of a message.
 //!
-//! Two roles, apart from the lane's, so that a handler that takes long stops neither the requests
-//! of other ranks to the lane nor the replies to our own: that of requests, whose holder runs the
-//! handlers, and that of replies, whose holder ends what waited for them. A thread that waits takes
-//! both for a moment (`help_until`). Behind it stand two threads that sleep when there is nothing
-//! to do: the one that runs handlers (`core::handler_thread`), and the progress thread, for the
-//! replies.
+//! There are two roles besides the lane's, so a long handler delays neither requests to the owner
+//! nor replies to this rank's own messages. The holder of the role of requests runs handlers. The
+//! holder of the role of replies ends the messages that waited for them. A thread that waits in the
+//! library takes both for short times (`help_until`). When no thread waits, two threads of the
+//! library do the work, and sleep when there is none: `llcl-handlers` (`core::handler_thread`) runs
+//! handlers, and the progress thread takes replies.
 //!
-//! Arming these sources costs senders a look at a word and the sleeper a `membarrier`, which is too
-//! much to be done each time that a thread leaves after having waited. So a thread that leaves arms
-//! nothing; the sleepers, which find at their next wake-up that a thread helps, only nap until
-//! that has ended (`has_visitors`). Before a waiting thread itself falls asleep, it ends their naps
-//! (`hand_over`).
+//! A thread that sleeps must close the door of its share, which costs it a `membarrier`, and each
+//! sender a load of the door. A waiting thread that leaves does not close it, since that would cost
+//! too much each time. Instead, a library thread that finds that other threads have helped since it
+//! last looked (`has_visitors`) naps without closing the door. A waiting thread that falls asleep
+//! itself first wakes the napping threads (`hand_over`).
 //!
-//! With polled handlers (`HandlerMode::Polled`) no thread of the library runs any: `poll` has what
-//! the threads of the program do, `sleep` how they sleep until a message comes.
+//! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers: `poll`
+//! has their polls, `sleep` their sleep until a message comes.
 
 use crate::engine::completion::{in_callback, set_serving};
 use crate::engine::messages::Handler;
@@ -36,32 +36,32 @@ mod serve;
 mod sleep;
 mod wake;
 
-/// Looks of a waiting thread before it gives the roles up for a moment.
+/// Looks without a message after which a burst of help ends.
 const LOOKS: usize = 48;
-/// Messages after which a waiting thread looks at its deadline.
+/// Messages after which a burst of help ends, so that the waiting thread checks its deadline.
 const MOST: usize = 1024;
-/// Messages handled before the role is given up for a moment.
+/// Messages after which a thread gives the role up and takes it again.
 const BATCH: usize = 64;
-/// How long a sleeper naps while others help.
+/// How long a thread of the library naps while other threads help.
 pub const NAP: Duration = Duration::from_micros(200);
 
 /// Which threads run handlers, and how many at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandlerMode {
-    /// One at a time, on a thread that waits or on one of the library's.
+    /// One at a time, on a thread that waits or on a thread of the library.
     Serial,
     /// Several at a time, on such threads.
     Parallel,
-    /// One at a time, on threads of the program that poll or wait, and on no other.
+    /// One at a time, only on threads of the program that poll or wait.
     Polled,
 }
 
-/// A handler as the table has it.
+/// An entry of the table of handlers.
 #[derive(Clone, Copy)]
 struct Entry {
     handler: Option<Handler>,
     data: *mut c_void,
-    /// Counts replacements.
+    /// The number of replacements.
     version: u32,
 }
 
@@ -69,54 +69,57 @@ impl Entry {
     const NONE: Entry = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
 }
 
-/// What belongs to the holder of the role of requests.
+/// The value of the role of requests.
 struct Requests {
+    /// The receiver of the share of requests.
     message_receiver: MessageReceiver,
-    /// What answers this rank's own messages. It has slots of its own, which are emptied whatever
-    /// holds up the requests: so nobody waits for credit for a response whose requester runs
+    /// The receiver of the share of responses, which has slots of its own. They are emptied even if
+    /// no request may be handled, so responses find credit as long as their requester runs
     /// handlers.
     responses: MessageReceiver,
     table: Box<[Cell<Entry>; IDS]>,
-    /// When sleeping threads were last told that handlers have run.
+    /// When sleeping threads were last woken because handlers have run.
     notified: wake::Notified,
 }
 
-// SAFETY: only the holder of the role reaches the table; the user lets any thread have the
-// data.
+// SAFETY: only the holder of the role uses the table; by the contract of llcl_am_register any
+// thread may use a handler's data.
 unsafe impl Send for Requests {}
 
 /// See the head of the file.
 pub struct Dispatcher {
-    /// By which threads remember it, see `poll`.
+    /// The number under which threads remember their polls, see `poll`.
     name: u64,
-    /// Ranks of the world.
+    /// The number of ranks.
     size: u32,
     post: Arc<MessagePost>,
     requests: Role<Requests>,
     replies: Role<MessageReceiver>,
     mode: HandlerMode,
-    /// Completions are for the progress thread.
+    /// Offload mode: only the progress thread fires completions.
     offload: bool,
-    /// By which threads see that requests, replies and responses have come, before they take a
-    /// role.
+    /// For requests, replies and responses: by these, threads see without a role whether a message
+    /// has come.
     lookouts: [Arc<Lookout>; 3],
-    /// For each number the calls under way, of versions with even and odd numbers.
+    /// For each handler number: the calls under way without the role, of even and of odd versions.
     calls: Box<[[AtomicU32; 2]]>,
-    /// Threads that want to change the table: nobody begins to serve before they had the role.
+    /// The number of threads that want to change the table. While it is not 0, no thread takes the
+    /// role to serve messages.
     registering: AtomicU32,
-    /// There are handlers, or were, or messages come whether or not there are.
+    /// A handler was registered, or messages may come without one.
     has_handlers: AtomicBool,
+    /// The number of calls of help_until(), see has_visitors().
     visits: AtomicU64,
-    /// Handlers have run, and threads that sleep for words that they may have changed have not been
-    /// told.
+    /// Handlers have run, and the threads that sleep on words were not woken since.
     owes: AtomicBool,
-    /// A sleeper naps because of visitors: handlers' thread, progress thread.
+    /// Whether `llcl-handlers`, and the progress thread, nap because other threads help.
     naps: [AtomicBool; 2],
-    /// Polled handlers: threads of the program that sleep behind a closed door.
+    /// Polled handlers: the number of threads of the program that sleep behind a closed door.
     parked: Mutex<u32>,
 }
 
-/// While it lives this thread serves under the role, whose table it has at hand.
+/// A guard: while it lives, this thread runs handlers under the role of `requests`, so register()
+/// inside a handler may change the table.
 struct Serving;
 
 impl Serving {
@@ -135,11 +138,11 @@ impl Drop for Serving {
 }
 
 thread_local! {
-    /// The agent and the number of the handler that this thread runs without the role.
+    /// The dispatcher and the number of the handler that this thread runs without the role.
     static RUNNING: Cell<(*const Dispatcher, usize)> = const { Cell::new((std::ptr::null(), 0)) };
 }
 
-/// While it lives this thread runs such a handler.
+/// A guard: while it lives, RUNNING names a handler.
 struct Running;
 
 impl Running {
@@ -156,35 +159,35 @@ impl Drop for Running {
 }
 
 impl Requests {
-    /// Whether there is something to take, for a thread that looks again and again.
+    /// Whether a message has come to the shares that the receivers look at now. For a thread that
+    /// looks repeatedly.
     #[inline]
     fn has_come(&mut self) -> bool {
         self.message_receiver.has_come() || self.responses.has_come()
     }
 
-    /// Whether there is something to take, wherever it has come. If so one of the receivers has it
-    /// before it.
+    /// Whether a message has come to any share. If so, a receiver then returns it next.
     #[inline]
     fn has_come_anywhere(&mut self) -> bool {
         let responses = self.responses.has_come_anywhere();
         self.message_receiver.has_come_anywhere() || responses
     }
 
-    /// Whether a response is to be handled before a request. Whether any have come to another share
-    /// than their last one is looked at between turns of requests.
+    /// Whether the next message to be handled is a response. Looks at the share of the last
+    /// response; at the others only after a turn of requests.
     #[inline(always)]
     fn response_is_next(&mut self) -> bool {
         let turn = self.message_receiver.has_had_its_turn();
         self.responses.is_ready() || turn && self.responses.has_come_anywhere()
     }
 
-    /// The message that was handled has been consumed.
+    /// Frees the slot of the message that was handled.
     #[inline(always)]
     fn done(&mut self, response: bool) {
         if response { self.responses.done() } else { self.message_receiver.done() }
     }
 
-    /// The handler of a message; what comes from outside names none if there is none.
+    /// The handler of a message; NONE for a number outside of the table, which a peer may send.
     #[inline]
     fn entry(&self, arrived: &Arrived) -> Entry {
         self.table.get(usize::from(arrived.id())).map_or(Entry::NONE, Cell::get)
@@ -192,8 +195,7 @@ impl Requests {
 }
 
 impl Dispatcher {
-    /// The dispatcher of a context without handlers. `offload`: threads of the program end no
-    /// messages.
+    /// A dispatcher without handlers. `offload`: threads of the program take no replies.
     pub fn new(post: Arc<MessagePost>, mode: HandlerMode, offload: bool) -> Dispatcher {
         let message_receiver =
             |class| post.routes.fabric().message_receiver(post.counts.clone(), class);
@@ -233,57 +235,58 @@ impl Dispatcher {
         self.mode == HandlerMode::Polled
     }
 
-    /// Whether a message has come that no thread handles now.
+    /// Whether a message has come. False also if another thread holds the role.
     pub fn has_message(&self) -> bool {
         self.requests.take_unfenced().is_some_and(|mut requests| requests.has_come_anywhere())
     }
 
-    /// Whether none has come. False also where a thread handles messages now.
+    /// Whether no message has come. False also if another thread holds the role.
     fn has_no_message(&self) -> bool {
         self.requests.take_unfenced().is_some_and(|mut requests| !requests.has_come_anywhere())
     }
 
-    /// Messages may come though there is no handler: each is taken, and told so.
+    /// Notes that messages may come although no handler is registered; each is then refused with
+    /// ERR_NO_HANDLER.
     pub fn expect_messages(&self) {
         self.has_handlers.store(true, Ordering::Relaxed);
     }
 
-    /// Whether there is anything that a waiting thread could look after.
+    /// Whether a waiting thread should look for messages or replies.
     #[inline]
     pub fn is_in_use(&self) -> bool {
         self.has_handlers.load(Ordering::Relaxed) || self.post.pending.is_used()
     }
 
-    /// Whether nobody waits for the end of a message.
+    /// Whether no message waits for its end.
     pub fn is_idle(&self) -> bool {
         self.post.pending.is_empty()
     }
 
-    /// Whether all messages that have come have been handled, and their responses sent. False also
-    /// where somebody is at it.
+    /// Whether all received messages were handled and their responses sent. False also if another
+    /// thread holds the role.
     pub fn has_handled_all(&self) -> bool {
         !self.has_handlers.load(Ordering::Relaxed)
             || self.has_no_message() && !self.post.parked.any()
     }
 
-    /// Whether there ever was a message whose end is waited for.
+    /// Whether a message ever waited for its end.
     #[inline]
     pub fn awaits_ends(&self) -> bool {
         self.post.pending.is_used()
     }
 
-    /// The messages to peers that fit whose end is waited for.
+    /// The tags of the messages to peers that `fits` that wait for their end.
     pub fn waiting(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
         if self.awaits_ends() { self.post.pending.tags(fits) } else { Vec::new() }
     }
 
-    /// Whether one of them is waited for still.
+    /// Whether the message of such a tag still waits.
     pub fn waits(&self, tag: u64) -> bool {
         self.post.pending.waits(tag)
     }
 
-    /// Handles what comes until `done`, for a burst of looks without result; returns how much
-    /// it has handled.
+    /// Takes replies and runs handlers in one burst: until LOOKS looks found no message, MOST
+    /// messages were handled, or `done`. Returns the number of messages.
     pub fn help_until(&self, done: impl Fn() -> bool) -> usize {
         if self.is_polled() {
             return self.poll_until(done);
@@ -291,7 +294,8 @@ impl Dispatcher {
         self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
-            // Kept over several looks: to take and to give a role up costs as much as some of them.
+            // Both roles are kept over several looks: to take a role and give it up costs as much
+            // as some looks.
             let mut replies = self.replies.take_unfenced();
             let mut requests = self.requests_to_serve();
             let replied = loop {
@@ -305,7 +309,7 @@ impl Dispatcher {
                 }
                 std::hint::spin_loop();
             };
-            // Neither role is held while code of the user runs under the other.
+            // The other role is given up before code of the user runs under this one.
             if replied {
                 drop(requests);
                 handled += replies
@@ -320,7 +324,7 @@ impl Dispatcher {
         handled
     }
 
-    /// The role of requests, if it is free and nobody waits to change the table.
+    /// Takes the role of requests, if it is free and no thread wants to change the table.
     #[inline]
     fn requests_to_serve(&self) -> Option<Held<'_, Requests, false>> {
         match self.registering.load(Ordering::Relaxed) {
@@ -329,7 +333,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes replies in, if the role is free; returns how many.
+    /// Takes replies, if the role is free; returns their number.
     pub fn poll_replies(&self) -> usize {
         if !self.post.pending.is_used() || in_callback() {
             return 0;
@@ -353,7 +357,7 @@ impl Dispatcher {
         count
     }
 
-    /// Works for a moment for whatever there is to do; returns how much was done. Nothing in a
+    /// Takes replies and runs handlers once; returns the number of messages. Does nothing inside a
     /// callback.
     pub fn help(&self) -> usize {
         let handled = match self.is_polled() {
@@ -365,8 +369,8 @@ impl Dispatcher {
         handled
     }
 
-    /// Runs handlers, if the role is free; returns how many messages were handled. The caller calls
-    /// notify_sleepers() before it turns to anything else.
+    /// Runs handlers, if the role is free; returns the number of messages. The caller calls
+    /// notify_sleepers() next.
     pub fn poll_requests(&self) -> usize {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;

@@ -1,9 +1,9 @@
-//! Ends that nobody has asked for: deaths and cancellations.
+//! Operations that end by the death of a peer or by cancellation.
 
 use super::*;
 
-/// A question that finds the table full is sent when a death has made room, and forgotten when all
-/// is canceled.
+/// A question that finds the table full is sent when a death has made room, and dropped when all
+/// operations are cancelled.
 #[test]
 fn questions_outlive_a_full_table_and_not_the_lane() {
     for dies in [true, false] {

@@ -1,4 +1,4 @@
-//! How one message is handled.
+//! How the dispatcher handles one message.
 
 use super::{Dispatcher, Entry, HandlerMode, Requests, Running, Serving};
 use crate::engine::completion::{enter, enter_response};
@@ -12,14 +12,14 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
-    /// Handles a message without the role: its bytes move out of its slot first.
+    /// Handles a message without the role: copies its bytes, frees its slot and gives the role up.
     pub(super) fn handle_outside(&self, mut requests: Held<'_, Requests, false>, arrived: Arrived) {
         let entry = requests.entry(&arrived);
         let ((header, header_size), (payload, payload_size)) =
             (arrived.header(), arrived.payload());
         let words = header_size.div_ceil(8) + payload_size.div_ceil(8);
         let Ok(mut bytes) = boxed("words of a message", (0..words).map(|_| 0_u64)) else {
-            // Under the role nothing need be moved.
+            // No memory for the copy: handles the message in its slot, under the role.
             let _serving = Serving::begin(&requests);
             self.handle_other(entry, arrived);
             requests.done(arrived.response);
@@ -31,7 +31,7 @@ impl Dispatcher {
         let _running = Running::begin(self, id);
         let base: *mut u8 = bytes.as_mut_ptr().cast();
         let to = base.wrapping_add(header_size.next_multiple_of(8));
-        // SAFETY: the slot is ours until done(), and there is place for both.
+        // SAFETY: the slot is valid until done(), and the copy has room for both.
         unsafe {
             std::ptr::copy_nonoverlapping(header, base, header_size);
             std::ptr::copy_nonoverlapping(payload, to, payload_size);
@@ -45,23 +45,22 @@ impl Dispatcher {
         call.fetch_sub(1, Ordering::Release);
     }
 
-    /// The response to this rank's request `tag` has been handled here, or could not be: the
-    /// request has ended.
+    /// Ends this rank's request `tag` after its response was handled, or could not be.
     #[inline]
     fn responded(&self, tag: u64, status: Status) {
         if tag == 0 {
             return;
         }
         match self.offload {
-            // The progress thread tells the user. The place for a reply, set aside for the request,
-            // is free still.
+            // The progress thread must fire the completion, so this rank sends a reply to itself.
+            // The request's slot for a reply is still free.
             true => self.post.reply(self.post.routes.own().peer, tag, status, &[]),
             false => self.post.responded(tag, status),
         }
     }
 
-    /// Runs the handler of a request. What is not the short way gets copies, so that the short one
-    /// need not have them in memory.
+    /// Runs the handler of a request. Other kinds than MEDIUM go to handle_other() by value, so the
+    /// compiler can keep the arguments of the short path in registers.
     #[inline(always)]
     pub(super) fn handle(&self, entry: Entry, arrived: Arrived) {
         if u32::from(arrived.kind()) != MEDIUM {
@@ -71,8 +70,8 @@ impl Dispatcher {
             Some(handler) if arrived.source() < self.size => {
                 let mut message = Message::new(&self.post, &arrived);
                 let to = &raw mut message;
-                // SAFETY: the user gave a function of this type for just this; the message lives
-                // until it returns.
+                // SAFETY: the user registered a function of this type; the message lives until it
+                // returns.
                 enter(handler as *const c_void, || unsafe { handler(to, entry.data) });
                 self.count_handled();
                 message.close(Status::OK);
@@ -81,7 +80,7 @@ impl Dispatcher {
         }
     }
 
-    /// Likewise, of any message.
+    /// Runs the handler of any message.
     #[inline(never)]
     pub(super) fn handle_other(&self, entry: Entry, arrived: Arrived) {
         let message = match u32::from(arrived.kind()) {
@@ -108,7 +107,7 @@ impl Dispatcher {
         }
     }
 
-    /// Behind the handler: wait_handled() says that what is counted has run.
+    /// To be called after the handler: wait_handled() promises that counted handlers have run.
     #[inline(always)]
     fn count_handled(&self) {
         match self.mode {
@@ -117,12 +116,12 @@ impl Dispatcher {
         }
     }
 
-    /// Answers what no handler has taken.
+    /// Ends a message that no handler has handled: replies with `status`.
     #[cold]
     fn refuse(&self, arrived: Arrived, status: Status) {
         self.post.counts.unknown.up();
         if arrived.source() >= self.size {
-            // Nonsense.
+            // No rank of the world has sent this.
             return;
         }
         if arrived.response {

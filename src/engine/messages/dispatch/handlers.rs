@@ -1,4 +1,4 @@
-//! How handlers are set, replaced and removed while messages arrive.
+//! How threads set, replace and remove handlers while messages arrive.
 
 use super::{Dispatcher, Entry, RUNNING, Requests};
 use crate::engine::completion::{in_callback, serving};
@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Dispatcher {
-    /// Sets or removes a handler; when this returns no call of the old one is under way, but for
-    /// the one in which it is called.
+    /// Sets or removes a handler. When this returns, no call of the old handler is under way,
+    /// except the call from inside which this is called.
     pub fn register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
         if id as usize >= IDS {
             fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
@@ -40,9 +40,10 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// None: calls of the handler before the present one are under way. Those of the next one are
-    /// counted where theirs are, and a thread that waits for these would wait for both: under a
-    /// steady flow for ever.
+    /// Replaces a handler and returns the old version. None: calls of the version before the
+    /// present one are under way. The next version has the same counter as that one (both even or
+    /// both odd), so a thread that waits for the old calls would wait for the new ones, too: with a
+    /// steady flow of messages, for ever.
     fn replace_outside(
         &self,
         id: u32,
@@ -64,7 +65,7 @@ impl Dispatcher {
         old
     }
 
-    /// register() in a callback or a handler, which must not wait.
+    /// register() inside a callback or a handler, which must not wait: RETRY_BUSY instead.
     fn register_inside(
         &self,
         serving: *const Requests,
@@ -73,7 +74,7 @@ impl Dispatcher {
         data: *mut c_void,
     ) -> Result<()> {
         let busy = || Err(Error::bare(Status::RETRY_BUSY));
-        // SAFETY: this thread holds the role of whatever it is serving for, further up its stack.
+        // SAFETY: a function further up this thread's stack holds the role of `serving`.
         if let Some(requests) = unsafe { serving.as_ref() }
             && std::ptr::eq(requests, self.requests.address())
         {
@@ -91,7 +92,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Returns the version that was replaced.
+    /// Replaces a handler; returns the old version.
     fn replace(
         &self,
         requests: &Requests,
@@ -103,7 +104,7 @@ impl Dispatcher {
         let version = place.get().version;
         place.set(Entry { handler, data, version: version.wrapping_add(1) });
         if !self.has_handlers.swap(true, Ordering::Relaxed) {
-            // With polled handlers, sleeping threads are to look for messages from now on.
+            // With polled handlers, the threads that sleep must look for messages from now on.
             self.post.routes.waiters().touched_anything();
         }
         self.post.routes.fabric().own_words().set_handler(id, handler.is_some());

@@ -1,9 +1,9 @@
 //! Polls: how threads of the program run handlers.
 //!
-//! A poll that finds nothing reads the marks at which the receiver stands, writes nothing that
-//! threads share and takes no role. So it costs some nanoseconds, and a thread that is preempted in
-//! it stops nobody. A thread that is preempted while it runs a handler holds the role; others that
-//! see a message and find the role taken offer their cores, so that it runs again soon.
+//! An empty poll reads the marks of the slots that the receivers read next. It takes no role and
+//! writes to no shared memory. So it costs some nanoseconds, and a thread that is preempted in it
+//! delays no other thread. A thread that is preempted in a handler holds the role; other threads
+//! that see a message and find the role taken yield their cores, so that the holder runs again.
 
 use super::{BATCH, Dispatcher, LOOKS, MOST};
 use crate::engine::completion::{
@@ -12,52 +12,51 @@ use crate::engine::completion::{
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of so many empty polls one looks at all shares; the others look at those of the last messages.
+/// One of so many empty polls looks at all shares; the others look at those of the last messages.
 const ASKEW: u32 = 8;
-/// Polls without result after which a thread does, under the roles, what is due when nothing comes:
-/// it skips what dead senders have begun, and wakes senders that sleep for credit.
+/// Empty polls after which a thread takes the roles and does the work that is due when no message
+/// comes: skips tickets of dead senders, and wakes senders that sleep for credit.
 const EMPTY: u32 = 128;
-/// Looks under the role that it then takes: enough to notice that nothing comes.
+/// Looks under the role after EMPTY polls: as many as the receiver needs to do that work.
 const UNDER_ROLE: usize = 33;
-/// Polls without result after which it offers its core: another thread may have what this one waits
-/// for.
+/// Empty polls after which a thread yields its core: the thread that it waits for may need it.
 const YIELD: u32 = 8 * EMPTY;
-/// Polls that found the role taken, and a message waiting, after which it offers its core.
+/// Polls that found a message and the role taken, after which a thread yields its core.
 const TAKEN: u32 = 16;
 
-/// Of how many contexts a thread remembers its polls. Of one that it has forgotten it takes all
-/// handlers for new.
+/// The number of contexts of which a thread remembers its polls. For a forgotten context it counts
+/// all handlers as run by other threads.
 const CONTEXTS: usize = 16;
 
-/// What a thread knows of its polls of one context.
+/// What a thread remembers of its polls of one context.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Polls {
-    /// Names the dispatcher.
+    /// The dispatcher's `name`.
     of: u64,
-    /// Polls that found the role taken since the last one that offered its core for it.
+    /// Polls that found the role taken since the last one that yielded for it.
     taken: u32,
-    /// Handlers that this thread has run.
+    /// The number of handlers that this thread has run.
     ran: u64,
-    /// When others_handle() was asked last: handlers that had run, and those of this thread.
+    /// At the last call of others_handle(): the handlers that all threads had run, and `ran`.
     seen: (u64, u64),
-    /// How many handlers had run when knows_handled() was called last.
+    /// The handlers that all threads had run, when this thread last called knows_handled().
     known: u64,
 }
 
 thread_local! {
-    /// The one that was used last comes first.
+    /// The context used last comes first.
     static POLLS: RefCell<Vec<Polls>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A name that no other dispatcher of the process has or had.
+/// A number that no other dispatcher of the process has or had.
 pub(super) fn new_name() -> u64 {
     static NAMES: AtomicU64 = AtomicU64::new(1);
     NAMES.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Polls {
-    /// Has `change` work on what the calling thread knows of a dispatcher; a thread that is ending
-    /// knows nothing.
+    /// Calls `change` with the calling thread's Polls of a dispatcher; with a default value if the
+    /// thread is ending.
     fn of<T>(dispatcher: &Dispatcher, change: impl Fn(&mut Polls) -> T) -> T {
         let found = POLLS.try_with(|all| {
             let mut all = all.borrow_mut();
@@ -78,29 +77,28 @@ impl Polls {
 }
 
 impl Dispatcher {
-    /// A poll without result: nothing has come to where the last messages came from, and nothing
-    /// else is due. False: finds_nothing_anywhere() must be called.
+    /// The shortest poll. True: no message has come to the shares of the last messages, and nothing
+    /// else is due. False: the caller must call finds_nothing_anywhere().
     #[inline(always)]
     pub fn finds_nothing(&self) -> bool {
         !self.next_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(ASKEW))
     }
 
-    /// Likewise, wherever something may have come. False: poll() must be called.
+    /// True: no message has come to any share, and nothing else is due. False: the caller must call
+    /// poll().
     #[inline(always)]
     pub fn finds_nothing_anywhere(&self) -> bool {
         !self.something_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(EMPTY))
     }
 
-    /// Runs up to `most` handlers of what has come, if nobody else does; returns how many messages
-    /// were taken. Not to be called in a callback. The caller calls notify_sleepers() before it
-    /// turns to anything else.
+    /// Runs up to `most` handlers, if the role is free; returns the number of messages. Must not be
+    /// called inside a callback. The caller calls notify_sleepers() next.
     #[inline]
     pub fn poll(&self, most: usize) -> usize {
         self.poll_and_know(most, false)
     }
 
-    /// Like `poll`; with `know` the calling thread then knows of all handlers that have run, see
-    /// known_handled().
+    /// Like `poll`; with `know`, known_handled() then counts all handlers that have run.
     #[inline]
     pub fn poll_and_know(&self, most: usize, know: bool) -> usize {
         let most = most.min(BATCH);
@@ -118,8 +116,8 @@ impl Dispatcher {
         }
     }
 
-    /// Whether a poll has something to do, as far as a look tells at the shares from which the
-    /// last messages were taken.
+    /// Whether a message has come to a share from which the last messages were taken, or a response
+    /// is parked.
     #[inline(always)]
     fn next_has_come(&self) -> bool {
         let [requests, replies, responses] = &self.lookouts;
@@ -129,7 +127,7 @@ impl Dispatcher {
             || self.post.parked.any()
     }
 
-    /// Whether a poll has something to do, as far as a look tells.
+    /// Whether a message has come to any share, or a response is parked.
     #[inline(always)]
     fn something_has_come(&self) -> bool {
         let [requests, replies, responses] = &self.lookouts;
@@ -143,7 +141,7 @@ impl Dispatcher {
     #[inline(never)]
     fn take_up_to(&self, most: usize, know: bool) -> usize {
         self.end_messages();
-        // Another thread may be in a handler for long.
+        // Here too, not only in serve(): another thread may hold the role in a long handler.
         self.post.send_parked();
         let handled = &self.post.counts.handled;
         match self.requests_to_serve() {
@@ -173,7 +171,7 @@ impl Dispatcher {
         }
     }
 
-    /// Takes replies in, where that is for threads of the program.
+    /// Takes replies, except in offload mode.
     fn end_messages(&self) {
         if !self.offload {
             self.poll_replies();
@@ -194,8 +192,8 @@ impl Dispatcher {
         0
     }
 
-    /// Polls until `done`, for a burst of looks without result; returns how many messages it has
-    /// handled.
+    /// Polls in one burst: until LOOKS polls were empty, MOST messages were handled, or `done`.
+    /// Returns the number of messages.
     pub(super) fn poll_until(&self, done: impl Fn() -> bool) -> usize {
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
@@ -211,7 +209,7 @@ impl Dispatcher {
         handled
     }
 
-    /// Whether other threads have run handlers since the calling one asked last.
+    /// Whether other threads have run handlers since the calling thread last called this.
     pub(super) fn others_handle(&self) -> bool {
         let total = self.post.counts.handled.get();
         Polls::of(self, |polls| {
@@ -220,20 +218,19 @@ impl Dispatcher {
         })
     }
 
-    /// How many handlers had run when the calling thread was told last, by knows_handled(): 0 where
-    /// it was not.
+    /// The result of the calling thread's last knows_handled(), or 0.
     pub fn known_handled(&self) -> u64 {
         Polls::of(self, |polls| polls.known)
     }
 
-    /// How many handlers have run, of which the calling thread now knows.
+    /// The number of handlers that have run; notes it for known_handled().
     pub fn knows_handled(&self) -> u64 {
         let count = self.handled();
         Polls::of(self, |polls| polls.known = count);
         count
     }
 
-    /// How many handlers have run; what they have done is seen by the caller.
+    /// The number of handlers that have run. The caller sees what they have written.
     #[inline]
     pub fn handled(&self) -> u64 {
         self.post.counts.handled.get_done()

@@ -1,4 +1,4 @@
-//! The loop of a thread that holds the role of requests: responses first, then requests.
+//! The loop of a thread that holds the role of requests: it handles responses first, then requests.
 
 use super::wake::Notified;
 use super::{Dispatcher, Entry, HandlerMode, Requests, Serving};
@@ -13,16 +13,16 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-/// Where so many messages came at once, more will, and the receiver that has caught up with them
-/// waits for so many pauses before it looks again: a receiver that polls the very slot that is
-/// being written takes its line away from the sender each time.
+/// After so many messages in a row, more are likely. The receiver that has handled them pauses
+/// LINGER times before it looks again: a receiver that polls a slot that a sender is just writing
+/// takes the cache line away from the sender each time.
 const MANY: usize = 4;
-/// See MANY.
+/// Pauses (spin-loop hints), see MANY.
 const LINGER: usize = 64;
 
 impl Dispatcher {
-    /// Handles up to `most` messages until `done`, and gives the role up; returns how many there
-    /// were. notify_sleepers() is left to the caller.
+    /// Handles up to `most` messages until `done`, and gives the role up; returns the number of
+    /// messages. The caller calls notify_sleepers().
     #[inline(always)]
     pub(super) fn serve<'a>(
         &'a self,
@@ -75,8 +75,8 @@ impl Dispatcher {
         most
     }
 
-    /// Handles short requests one after the other, until something else is to be done than to call
-    /// the next handler; returns how many there were.
+    /// Handles short requests one after the other, as long as MessageReceiver::run() finds them and
+    /// nothing else is due; returns their number.
     #[inline(always)]
     fn run(
         &self,
@@ -100,7 +100,7 @@ impl Dispatcher {
         message_receiver.run(most, &mut run)
     }
 
-    /// Handles the response that has come, under the role.
+    /// Handles the next response, under the role.
     #[inline(never)]
     fn serve_response(&self, requests: &mut Held<'_, Requests, false>) {
         if let Some(response) = requests.responses.peek() {
@@ -110,7 +110,7 @@ impl Dispatcher {
         }
     }
 
-    /// As serve(), with the role given up while a handler runs.
+    /// Like serve(), but gives the role up while a handler runs.
     #[inline(never)]
     fn serve_outside<'a>(
         &'a self,
@@ -138,7 +138,7 @@ impl Dispatcher {
     }
 }
 
-/// What calls the handlers of a run, by one message that is each of them in turn.
+/// Calls the handlers of short requests that follow each other, all with one Message object.
 struct Run<'a, D> {
     dispatcher: &'a Dispatcher,
     table: &'a [Cell<Entry>; IDS],

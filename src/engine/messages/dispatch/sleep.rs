@@ -1,5 +1,5 @@
-//! How threads sleep that look after messages: the two of the library, and, with polled handlers,
-//! those of the program.
+//! How the threads that handle messages sleep: `llcl-handlers`, the progress thread (for replies)
+//! and, with polled handlers, threads of the program.
 
 use super::{Dispatcher, HandlerMode, NAP, Requests};
 use crate::transport::waiters::Awaited;
@@ -7,12 +7,12 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// With parallel handlers: how long a thread of the program sleeps at most. The library's own
-/// thread may be in a handler that waits for what the next message brings, and nobody rings for
-/// that one.
+/// With parallel handlers: the longest sleep of a thread of the program. `llcl-handlers` may be in
+/// a handler that waits for the next message; the door is open then, so no sender rings for it.
 const PARALLEL: Duration = Duration::from_millis(10);
-/// With polled handlers: how long a thread sleeps at most while another one holds the role of
-/// requests. That one may be in a long handler, or may leave without a look at what has come.
+/// With polled handlers: the longest sleep of a thread while another one holds the role of
+/// requests. The holder may be in a long handler, or may give the role up without looking for new
+/// messages.
 const BUSY: Duration = Duration::from_millis(1);
 
 impl Requests {
@@ -23,13 +23,13 @@ impl Requests {
 }
 
 impl Dispatcher {
-    /// Whether another thread has helped since `seen`, which is brought up to date.
+    /// Whether another thread has called help_until() since `seen`; updates `seen`.
     fn has_visitors(&self, seen: &mut u64) -> bool {
         let now = self.visits.load(Ordering::Relaxed);
         std::mem::replace(seen, now) != now
     }
 
-    /// Whether the thread that runs handlers should nap because others have helped since `seen`.
+    /// Whether `llcl-handlers` should nap because other threads have helped since `seen`.
     pub fn nap_for_visitors(&self, seen: &mut u64) -> bool {
         let visitors = self.has_visitors(seen);
         if visitors {
@@ -38,17 +38,18 @@ impl Dispatcher {
         visitors
     }
 
-    /// Prepares the sleep of the thread that runs handlers, of at most `longest`; the ticket of its
-    /// bell was read before. How long it may sleep.
+    /// Prepares the sleep of `llcl-handlers`, which has read the ticket of its bell before. Returns
+    /// how long it may sleep, at most `longest`.
     pub fn park_handling(&self, seen: &mut u64, longest: Duration) -> Duration {
         if self.has_visitors(seen) {
             self.naps[0].store(true, Ordering::SeqCst);
             return NAP;
         }
         let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
-        // Under the role: a handler that has just run may have left a response behind.
+        // Under the role: a handler that has just run may have parked a response.
         let all_ring = self.post.wish_for_slots();
-        // What has come already is not slept over; what is just coming may be long in coming.
+        // None: a sender has begun a message. If the message is there, the thread does not sleep;
+        // if not, it naps, since the sender may take long.
         let Some(longest) = requests.arm(longest) else {
             return if requests.has_come_anywhere() { Duration::ZERO } else { NAP };
         };
@@ -56,8 +57,8 @@ impl Dispatcher {
         self.time_without(longest, all_ring)
     }
 
-    /// How long a thread may sleep that has wished for slots and executed the fence of arm(), where
-    /// `all_ring` that it asked.
+    /// How long a thread may sleep after wish_for_slots(), which has returned `all_ring`, and after
+    /// the fence of arm().
     fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
         match () {
             () if self.post.send_parked() > 0 => Duration::ZERO,
@@ -66,13 +67,13 @@ impl Dispatcher {
         }
     }
 
-    /// It is awake again.
+    /// To be called by `llcl-handlers` when it is awake again: opens the door.
     pub fn unpark_handling(&self) {
         self.naps[0].store(false, Ordering::Relaxed);
         self.post.routes.fabric().own_words().requests.open();
     }
 
-    /// Like `park_handling`, for the progress thread, which takes replies in.
+    /// Like `park_handling`, for the progress thread, which takes replies.
     pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
         if self.post.owes() {
             self.post.pay();
@@ -92,7 +93,7 @@ impl Dispatcher {
         armed.unwrap_or(NAP)
     }
 
-    /// It is awake again.
+    /// To be called by the progress thread when it is awake again: opens the door of replies.
     pub fn unpark_progress(&self) {
         if self.post.pending.is_used() {
             self.naps[1].store(false, Ordering::Relaxed);
@@ -100,7 +101,8 @@ impl Dispatcher {
         }
     }
 
-    /// A thread that has helped falls asleep: threads that nap because of it look again.
+    /// To be called by a thread that has helped, before it sleeps: wakes the threads that nap
+    /// because it helped, so that they look for messages again.
     pub fn hand_over(&self) {
         if self.naps[0].load(Ordering::Relaxed) {
             self.post.routes.fabric().own_words().requests.bell().ring();
@@ -111,19 +113,19 @@ impl Dispatcher {
     }
 }
 
-/// What a thread of the program may do that has nothing to wait for but messages.
+/// How a thread of the program may wait for messages.
 enum Parked {
-    /// Sleep: the door is closed, a sender rings.
+    /// By a sleep of at most this duration: the door is closed, and a sender rings.
     Yes(Duration),
-    /// Nap: somebody else takes messages, or holds the role.
+    /// By a nap: another thread handles messages, or holds the role.
     Nap(Duration),
-    /// Look again.
+    /// Not at all: a message has come.
     No,
 }
 
 impl Dispatcher {
-    /// Sleeps until `enough`, until the awaited word may have changed, or, with polled handlers,
-    /// until a message has come. True: look again at once.
+    /// Sleeps until `enough`, until an awaited word may have changed, or, with polled handlers,
+    /// until a message has come. True: the caller looks again at once.
     pub fn sleep(
         &self,
         awaited: &[Awaited],
@@ -145,11 +147,12 @@ impl Dispatcher {
             Parked::No => true,
             Parked::Nap(longest) => routes.sleep(awaited, within(longest), enough),
             Parked::Yes(longest) => {
-                // The sleeper is known to the waiters before this look, and a sender that knocks
-                // before it has opened the door; one that knocks later rings, and `llcl-handlers`
-                // wakes all sleepers.
+                // Sleepers::sleep() lists this thread as a sleeper before it calls the closure
+                // below. A sender that knocked before has opened the door, which the closure sees.
+                // A sender that knocks later rings, and `llcl-handlers` wakes all listed sleepers.
                 let door = &routes.fabric().own_words().requests;
-                // Nor is a ring lost that came before.
+                // A peer may have freed slots for parked responses and rung before this thread was
+                // listed, so it tries to send them once more.
                 let sent = || self.post.send_parked() > 0;
                 let woken = routes
                     .sleep(awaited, within(longest), || enough() || !door.is_closed() || sent());
@@ -159,17 +162,18 @@ impl Dispatcher {
         }
     }
 
-    /// Closes the door of requests for the calling thread, if that can be done.
+    /// Closes the door of requests for the calling thread, if no message has come and no other
+    /// thread handles messages.
     fn park_polling(&self) -> Parked {
-        /// Longer than any sleep of the waiters.
+        /// Longer than any single sleep.
         const LONGEST: Duration = Duration::from_secs(1);
         if self.others_handle() {
             return Parked::Nap(NAP);
         }
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut requests) = self.requests.take_unfenced() else { return Parked::Nap(BUSY) };
-        // Under the role: a handler that has just run on another thread may have left a response
-        // behind, whose ring came before this thread is known to sleep.
+        // Under the role: a handler that has just run on another thread may have parked a response,
+        // and rung before this thread was listed as a sleeper.
         let all_ring = self.post.wish_for_slots();
         let armed = requests.arm(LONGEST);
         let come = armed.is_none() && requests.has_come_anywhere();
@@ -180,19 +184,21 @@ impl Dispatcher {
                 Parked::Yes(self.time_without(longest, all_ring))
             }
             None => {
-                // arm() has opened the door again, on which others may rely.
+                // arm() has opened the door again, and other sleeping threads rely on a closed one:
+                // they must look for messages.
                 let others = *parked > 0;
                 drop(parked);
                 if others {
                     self.post.routes.waiters().touched_anything();
                 }
-                // What is begun and not there may be long in coming.
+                // A message that was begun and is not there yet may take long.
                 if come { Parked::No } else { Parked::Nap(NAP) }
             }
         }
     }
 
-    /// The calling thread, which park_polling() let sleep, is awake. The last one opens the door.
+    /// To be called after Parked::Yes, when the thread is awake. The last such thread opens the
+    /// door.
     fn unpark_polling(&self) {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         *parked -= 1;

@@ -1,24 +1,24 @@
-//! How threads of this process that sleep for words learn that handlers have run, which may have
-//! changed any of them.
+//! How the dispatcher wakes threads of this process that sleep on words. A handler may change any
+//! word, so all of them are woken after handlers have run.
 
 use super::Dispatcher;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// While messages come one after the other, threads that sleep for a word are woken so often: each
-/// time is a system call, and the woken one takes a core for a look.
-/// (A handler that runs long delays them no more than a sleep lasts, `transport::waiters`.)
+/// In a stream of messages, threads that sleep on words are woken once in this time: each wake-up
+/// is a system call, and the woken thread uses a core to look at its word. (During a long handler
+/// no wake-up comes; a sleep ends after its longest time then, see `transport::waiters`.)
 const NOTIFY: Duration = Duration::from_micros(20);
 
 /// Most handlers that run between two looks at the clock.
 const STRIDE: u32 = 16;
 
-/// When sleeping threads were woken last, and when the clock is looked at next: in a flood not
-/// after each message.
+/// When sleeping threads were woken last, and when the clock is read next: in a stream of messages
+/// not after each one.
 pub(super) struct Notified {
     at: Instant,
     looked: Instant,
-    /// Handlers between the last two looks, and until the next one.
+    /// The number of handlers between two looks at the clock, and until the next look.
     stride: u32,
     left: u32,
 }
@@ -29,7 +29,7 @@ impl Notified {
         Notified { at: now, looked: now, stride: 1, left: 1 }
     }
 
-    /// A handler has run. Whether it is time to wake them.
+    /// To be called after each handler. Returns whether it is time to wake the sleeping threads.
     fn is_due(&mut self) -> bool {
         self.left -= 1;
         if self.left > 0 {
@@ -48,7 +48,7 @@ impl Notified {
 }
 
 impl Dispatcher {
-    /// Wakes sleeping threads, since handlers have run, where serve() has left that to be done.
+    /// Wakes sleeping threads, if handlers have run since they were last woken.
     #[inline]
     pub fn notify_sleepers(&self) {
         if self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel) {
@@ -56,7 +56,8 @@ impl Dispatcher {
         }
     }
 
-    /// A handler has run, and threads sleep.
+    /// To be called after a handler if threads sleep: wakes them now or leaves it to
+    /// notify_sleepers().
     #[cold]
     pub(super) fn notify_in_time(&self, notified: &mut Notified) {
         // Release: the words that the handler changed come before; pairs with notify_sleepers().

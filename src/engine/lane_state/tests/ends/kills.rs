@@ -1,7 +1,8 @@
 //! Ranks that are killed behind a wire while operations on them are under way.
 //!
-//! Each kill has a job of its own with three ranks: 0 works with 1, which dies, and gives the
-//! memory of what has ended out again, to reads from 2. `LLCL_KILLS` says how many there are.
+//! Each kill has a job of its own with three ranks. Rank 0 has operations on rank 1, which dies.
+//! When they have ended, rank 0 uses their memory again, for reads from rank 2. `LLCL_KILLS` is the
+//! number of kills.
 
 use super::*;
 use crate::transport::fabric::simulate;
@@ -9,18 +10,18 @@ use std::time::{Duration, Instant};
 
 /// Operations on the rank that dies.
 const OPERATIONS: usize = 12;
-/// Words of reads and writes; the last take two fragments.
+/// Sizes of reads and writes in words; the last one takes two fragments.
 const WORDS: [usize; 4] = [1, 10, 512, CHUNK / 8 + 100];
 const MOST: usize = WORDS[3];
 
-/// What one operation uses, and how often it was told to have ended.
+/// The memory of one operation, and the words of its completion and of that of the read after it.
 struct Use {
     memory: Vec<u64>,
     ended: AtomicU64,
     again: AtomicU64,
 }
 
-/// A generator of Marsaglia's.
+/// A xorshift generator (Marsaglia).
 struct Random(u64);
 
 impl Random {
@@ -40,7 +41,7 @@ fn transfer(op: Op, peer: u32, key: u64, memory: &mut [u64], ended: &AtomicU64) 
     command
 }
 
-/// Rank 0 learns how the wire reaches the memory of the others.
+/// Rank 0 asks the other ranks for their keys.
 fn learn(ranks: &mut [Option<Rank>; 3], keys: &[u64]) {
     let limit = Instant::now() + Duration::from_secs(10);
     for peer in [1, 2] {
@@ -108,7 +109,7 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
             std::thread::sleep(Duration::from_micros(random.below(100) as u64));
         }
     }
-    // The rank goes with its end of the wire, or stands still while its end goes on for a while.
+    // The rank dies with its endpoint, or only stops while its endpoint goes on for a while.
     if random.below(2) == 0 {
         drop(ranks[1].take());
     }
@@ -127,28 +128,30 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
             assert!(Instant::now() < limit, "seed {seed}, kill {number}: {what}");
         }
     };
-    until(&mut ranks, "not all is told", &|| uses.iter().all(|it| value(&it.ended) != 0));
-    // All of this memory is free, and given out again.
+    let all_ended = || uses.iter().all(|it| value(&it.ended) != 0);
+    until(&mut ranks, "an operation has not ended", &all_ended);
+    // All of this memory is free now, and is used again.
     for Use { memory, again, .. } in &mut uses {
         memory.fill(7);
         let read = transfer(Op::READ, 2, keys[2], memory, again);
         ranks[0].as_mut().unwrap().start(read, stage(&read, true));
     }
-    until(&mut ranks, "not all is read", &|| uses.iter().all(|it| value(&it.again) != 0));
+    let all_read = || uses.iter().all(|it| value(&it.again) != 0);
+    until(&mut ranks, "a read has not ended", &all_read);
     let fabrics = [0, 2].map(|rank| ranks[rank].as_ref().unwrap().routes.clone());
     let kept = || fabrics.iter().map(|routes| routes.fabric().kept_aside()).sum::<u64>();
     if seed.is_multiple_of(4) {
         // This wire can't fence.
         (0..100).for_each(|_| living(&mut ranks));
     } else {
-        until(&mut ranks, "places are kept aside", &|| kept() == 0);
+        until(&mut ranks, "grants of the dead are out of use", &|| kept() == 0);
     }
     let (mut well, mut failed) = (0, 0);
     for Use { memory, ended, again } in &uses {
         match value(ended) {
             1 => well += 1,
             ended => {
-                assert_eq!(ended, 1 | WORD_FAILED, "seed {seed}, kill {number}: told twice");
+                assert_eq!(ended, 1 | WORD_FAILED, "seed {seed}, kill {number}: fired twice");
                 failed += 1;
             }
         }
@@ -161,8 +164,8 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     (well, failed)
 }
 
-/// Every operation on a rank that is killed is told once, and nothing of the dead is written into
-/// memory that was given out again.
+/// The completion of every operation on a killed rank fires once, and no bytes of the dead rank are
+/// written to memory that is used again.
 #[test]
 fn what_is_pending_on_the_dead_is_told_once_and_nothing_of_them_is_written_late() {
     let kills = std::env::var("LLCL_KILLS").ok().and_then(|kills| kills.parse().ok());

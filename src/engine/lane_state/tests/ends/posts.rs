@@ -1,11 +1,11 @@
-//! How much is posted under one doorbell.
+//! How many operations are posted with one doorbell.
 
 use super::*;
 use crate::transport::Access;
 use crate::transport::fabric::simulate;
 use std::time::{Duration, Instant};
 
-/// That of `engine::by_wire`.
+/// The BATCH of `engine::by_wire`.
 const BATCH: usize = 64;
 
 fn until(ranks: &mut [Rank], what: &str, done: impl Fn(&[Rank]) -> bool) {
@@ -26,10 +26,10 @@ fn transfer(op: Op, key: u64, words: &mut [u64], ended: &AtomicU64) -> Command {
     command
 }
 
-/// Ten batches of operations are posted, not 640. The lane takes some of them in parts.
+/// 640 operations take about ten posts. The wire's lane accepts some batches in parts.
 #[test]
 fn operations_of_a_round_are_posted_under_one_doorbell() {
-    // It reads and writes memory, and cuts at any size.
+    // A wire that reads and writes memory and accepts any part of a batch.
     simulate(Some(7));
     let (_world, mut ranks) = two_ranks(BATCH);
     simulate(None);
@@ -48,7 +48,7 @@ fn operations_of_a_round_are_posted_under_one_doorbell() {
             let read = transfer(Op::READ, key, word, &ended);
             ranks[0].start(read, InFlight::first_posted(8, most));
         }
-        until(&mut ranks, "not all has ended", |_| value(&ended) == round * BATCH as u64);
+        until(&mut ranks, "an operation has not ended", |_| value(&ended) == round * BATCH as u64);
     }
     let posts = ranks[0].routes.fabric().posts();
     println!("{} operations, {posts} posts", 10 * BATCH);
