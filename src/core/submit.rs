@@ -242,8 +242,8 @@ impl Poster {
                 end => end,
             };
         }
-        let outcome = match by_caller::signal_needs_agent(&self.routes, command)? {
-            true => Outcome::NeedsAgent,
+        let outcome = match by_caller::signal_needs_owner(&self.routes, command)? {
+            true => Outcome::NeedsOwner,
             false => by_caller::attempt(&self.routes, command, *local)?,
         };
         match outcome {

@@ -65,11 +65,11 @@ pub enum Outcome {
     /// The operation is done.
     Done,
     /// The owner must do it.
-    NeedsAgent,
+    NeedsOwner,
     /// A network must do it.
     NeedsPost,
     /// The data is written; the owner must change the signal word.
-    SignalNeedsAgent,
+    SignalNeedsOwner,
 }
 
 /// Copies `size` bytes; the ranges may overlap. 8 bytes that are aligned on both sides are copied
@@ -131,7 +131,7 @@ pub fn attempt_accepted(routes: &Routes, command: &Command, local: Local) -> Res
             if error.status == Status::RETRY_CONNECTING
                 && !(command.op == Op::ATOMIC && Key(command.remote.key).is_device()) =>
         {
-            Ok(Outcome::NeedsAgent)
+            Ok(Outcome::NeedsOwner)
         }
         end => end,
     }
@@ -176,7 +176,7 @@ fn transfer(
                 let _pinned = pin();
                 local.resolve(routes, size)?;
                 let posted = matches!(access, Access::Posted(_)) && size > 0;
-                return Ok(if posted { Outcome::NeedsPost } else { Outcome::NeedsAgent });
+                return Ok(if posted { Outcome::NeedsPost } else { Outcome::NeedsOwner });
             }
             Access::Kernel(address) => {
                 let copied = kernel_copy(routes, port, command, local, direction, address);
@@ -214,7 +214,7 @@ fn kernel_copy(
     };
     match copied {
         // For instance a sandbox that refuses this direction only.
-        Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(Outcome::NeedsAgent),
+        Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(Outcome::NeedsOwner),
         copied => copied?,
     }
     match direction {
@@ -284,7 +284,7 @@ fn signal(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
     // core::submit has translated the signal's code into that of an atomic operation.
     let word = Word { address: command.signal, op: command.code, kind: atomic::kind::U64 };
     let done = change(routes, port, word, command.operand, 0)?;
-    Ok(done.map_or(Outcome::SignalNeedsAgent, |_| Outcome::Done))
+    Ok(done.map_or(Outcome::SignalNeedsOwner, |_| Outcome::Done))
 }
 
 fn atomic_operation(
@@ -300,7 +300,7 @@ fn atomic_operation(
     }
     let word = Word { address: command.remote, op: command.code, kind: command.kind };
     let Some(old) = change(routes, port, word, command.operand, command.compare)? else {
-        return Ok(Outcome::NeedsAgent);
+        return Ok(Outcome::NeedsOwner);
     };
     let place = local.resolve(routes, 0)?;
     // SAFETY: the user keeps the place of the result valid until the completion has fired.
@@ -363,7 +363,7 @@ pub fn change(
 /// Whether a command has a signal word that only its owner can change. If so, the holder of the
 /// lane's role copies the data too: if the in-flight table has no room for the signal, the command
 /// is tried again and must not have copied any.
-pub fn signal_needs_agent(routes: &Routes, command: &Command) -> Result<bool> {
+pub fn signal_needs_owner(routes: &Routes, command: &Command) -> Result<bool> {
     if command.op != Op::WRITE_SIGNAL {
         return Ok(false);
     }

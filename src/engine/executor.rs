@@ -100,7 +100,7 @@ impl LaneState {
             // the retry would write the data again.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()
-                    && by_caller::signal_needs_agent(routes, &command).unwrap_or(false) =>
+                    && by_caller::signal_needs_owner(routes, &command).unwrap_or(false) =>
             {
                 return false;
             }
@@ -118,9 +118,9 @@ impl LaneState {
                     fire_failure(routes, &command, &error);
                     return true;
                 }
-                Ok(Outcome::SignalNeedsAgent) => Stage::Word,
-                Ok(Outcome::NeedsAgent) if command.op == Op::ATOMIC => Stage::Word,
-                Ok(Outcome::NeedsAgent) => Stage::Data { done: 0 },
+                Ok(Outcome::SignalNeedsOwner) => Stage::Word,
+                Ok(Outcome::NeedsOwner) if command.op == Op::ATOMIC => Stage::Word,
+                Ok(Outcome::NeedsOwner) => Stage::Data { done: 0 },
                 Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
                 // See WITH_SIGNAL.
                 Ok(Outcome::NeedsPost)
