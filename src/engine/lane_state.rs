@@ -20,8 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Requests of peers that this rank cannot serve yet, for instance because it has not contacted the
-/// peer and so cannot answer.
+/// Requests that this rank cannot serve yet, for instance from a peer that it has not contacted.
 #[derive(Default)]
 pub(super) struct Unserved {
     pub(super) messages: Vec<(Message, Box<[u8]>)>,
@@ -48,7 +47,7 @@ pub struct LaneState {
     /// The threads that wait for room; they are woken when at most `half` slots are in use.
     room: Arc<Admission>,
     half: usize,
-    /// Slots that the executor releases at a time. Each release makes producers load `head` again;
+    /// Slots that the executor releases at a time. Each release costs producers a load of `head`;
     /// a larger number would let them wait while callbacks run.
     pub(super) lot: usize,
     /// More than `half` slots were in use at the last look.
@@ -57,8 +56,7 @@ pub struct LaneState {
     armed: bool,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
-    /// The number of operations in the table that the library itself has posted (Op::is_own).
-    /// Neither flushes nor Lane::has_ended() wait for them.
+    /// The number of operations in the table for which Op::is_own(); no flush waits for them.
     own: usize,
     /// A copy of accepted() for threads that do not hold the role.
     under_way: Arc<CachePadded<AtomicUsize>>,
@@ -69,8 +67,7 @@ pub struct LaneState {
     questions: Vec<(u32, u64)>,
     /// Operations in the table whose request has not been sent to the owner.
     pub(super) waiting: SendQueue,
-    /// Operations in the table that have not been posted to the network: for each peer in order of
-    /// age.
+    /// Operations in the table that have not been posted to the network, by peer and age.
     pub(super) posts: PeerTurns<VecDeque<Tag>>,
     /// Work requests of one batch; kept for its memory.
     pub(super) batch: Vec<Posting>,
@@ -192,8 +189,7 @@ impl LaneState {
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
     }
 
-    /// Disarms the sources after arm(). Does nothing otherwise, since it writes to cache lines that
-    /// producers use.
+    /// Disarms the sources, but only after arm(): it writes to cache lines that producers use.
     #[inline]
     pub(super) fn disarm(&mut self) {
         if std::mem::take(&mut self.armed) {
@@ -228,8 +224,8 @@ impl LaneState {
         true
     }
 
-    /// Posts an operation's present stage: puts it into `posts` if it is for a network; else sends
-    /// its request, or puts it into the send queue behind those that wait.
+    /// Posts an operation's present stage: gathers it for the network, or sends its request, or
+    /// puts it into the send queue behind those that wait.
     pub(super) fn send_or_wait(&mut self, routes: &Routes, tag: Tag) {
         self.unsent += 1;
         if self.slots.get_mut(tag).is_some_and(|operation| operation.is_posted()) {
@@ -239,8 +235,8 @@ impl LaneState {
             return;
         }
         if let Some(operation) = self.slots.get_mut(tag) {
-            // A read that has reserved its large slot needs a request slot only. It must not wait
-            // behind a read that waits for such a large slot.
+            // A read with a large slot needs a request slot only. It must not wait behind a read
+            // that waits for a large slot.
             let is_large = operation.is_large() && !operation.has_place;
             self.waiting.push(operation.command.peer, operation.order, tag, is_large);
         }
@@ -302,8 +298,7 @@ impl LaneState {
             if bytes.len() <= SMALL_REQUEST {
                 return Sent::Full;
             }
-            // The operation goes to the line of those that wait for large slots, so it must not
-            // hold one meanwhile.
+            // While it waits for a large slot for its bytes, it must not hold one.
             if needs_place {
                 operation.has_place = false;
                 self.give_place_back(peer);
@@ -372,12 +367,8 @@ impl LaneState {
         status: Status,
         fits: impl Fn(&InFlight) -> bool,
     ) -> usize {
-        let tags: Vec<Tag> = self
-            .slots
-            .iter()
-            .filter(|(_, operation)| fits(operation))
-            .map(|(tag, _)| tag)
-            .collect();
+        let tags: Vec<Tag> =
+            self.slots.iter().filter(|(_, it)| fits(it)).map(|(tag, _)| tag).collect();
         for tag in &tags {
             self.end(routes, *tag, status);
         }
@@ -389,8 +380,7 @@ impl LaneState {
         let ended = self.post.end_all(Status::ERR_PEER_DEAD, |peer| routes.is_dead(peer));
         ended
             + self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
-                // A posted operation may still use this rank's memory; it ends when the network
-                // reports its completion.
+                // The network may use this rank's memory until it reports the completion.
                 routes.is_dead(operation.command.peer) && !(operation.is_posted() && operation.sent)
             })
     }
