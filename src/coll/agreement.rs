@@ -1,27 +1,30 @@
-//! How the ranks of a team tell each other small things, such as what they ask for when they make a
-//! plan: in log n steps, each rank with log n others, through boards.
+//! How the ranks of a team exchange small amounts of data, for instance their parameters when they
+//! make a plan. An exchange takes log n steps, and each rank writes to log n others, on their
+//! boards.
 //!
-//! Every rank has a board in its own memory, which others find by the team's name. In step k rank r
-//! writes what it has gathered so far to the board of rank r + 2^k, and waits for rank r - 2^k to
-//! do the same at its own (Bruck's allgather). A board has two sheets for each step, which
-//! exchanges use in turn. A rank may write on a sheet again two exchanges later: it has ended
-//! exchange e + 1, so it has heard, directly or not, that every rank has begun e + 1 and thus has
-//! read all of e.
+//! Every rank has a board in its own memory, which other ranks find by the name of the team. In
+//! step k rank r writes what it has gathered so far on the board of rank r + 2^k, and waits until
+//! rank r - 2^k has written on its own board (Bruck's allgather). A board has two sheets for each
+//! step; exchanges use them in turn. So a rank writes a sheet again two exchanges later. It may do
+//! so, because it has ended the exchange in between, e + 1: it has heard, directly or through
+//! others, that every rank has begun e + 1 and therefore has read all sheets of e.
 //!
 //! Each step also carries a verdict: the lowest rank that could not do its part, and why.
 //!
-//! A rank finds all boards that it writes on before its first step. One that cannot, or that ends
-//! an exchange early for another reason of its own, says so on its own board. The ranks that write
-//! on that board look there while they wait, and say the same on theirs. So all hear of it,
-//! whomever the first rank could not reach.
+//! A rank finds the boards of all ranks that it writes to before its first step. If it cannot, or
+//! if it ends an exchange early for another reason of its own, it writes that on its own board. The
+//! ranks that write on that board read this while they wait, and write it on their own boards too.
+//! So all ranks learn of the failure, even those that the first rank could not reach.
 //!
-//! What keeps a rank from finding a board may pass (it has no descriptor left, say). Then the board
-//! says only up to which exchange all have failed, and the next one is tried again. That one number
-//! is enough: as long as a rank has not found its boards no exchange has ended well anywhere, so
-//! all up to that number have failed. For the same reason no rank is misled that still reads a
-//! sheet of a failed exchange while its writer is two exchanges ahead: it fails in any case.
+//! The reason why a rank cannot find a board may pass, for instance a lack of file descriptors. Its
+//! board then holds the number of the last failed exchange, and the next exchange tries again. One
+//! number is enough: as long as a rank has not found its boards, no exchange succeeds at any rank,
+//! so all exchanges up to that number have failed. For the same reason a rank that still reads a
+//! sheet of a failed exchange cannot be misled by a writer that is two exchanges ahead: its
+//! exchange fails in any case.
 //!
-//! A rank of another node has no board that could be found: it is sent its sheets (`far_sheets`).
+//! The board of a rank of another node cannot be mapped; its sheets travel as notices
+//! (`far_sheets`).
 
 use crate::coll::arena::count_left;
 use crate::core::services::Services;
@@ -39,53 +42,52 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Where the ranks that write on a board count themselves when they have left the team: a word of 4
-/// bytes.
+/// Offset on a board: the count of ranks that wrote on it and have left the team, 4 bytes.
 const LEFT: u64 = 0;
-/// Where its owner says that exchanges have failed, and why.
+/// Offset on a board: the words of Failed, which say why and up to which exchange all have failed.
 const FAILED: u64 = 8;
-/// Where the sheets begin.
+/// Offset on a board: the first sheet.
 const FIRST: u64 = 64;
-/// About so many bytes of all ranks together travel in one exchange; more take several.
+/// About how many bytes of all ranks together travel in one exchange. Longer data takes several
+/// exchanges.
 const TOGETHER: usize = 8192;
-/// But as many of each rank as it tells of a plan: an exchange takes log n steps, in each of which
-/// every rank waits for another one.
+/// At least so many bytes of each rank travel in one exchange: what a rank tells of its plan. Each
+/// further exchange would take another log n steps in which every rank waits.
 const LEAST: usize = 24;
-/// How long a rank sleeps at most before it looks whether somebody has died.
+/// Longest sleep of a waiting rank before it looks for deaths and failures.
 const SLEEP: Duration = Duration::from_millis(50);
-/// How long a rank sleeps between two looks for a board that is not there yet: at first, and at
-/// most for each rank of the team, since all of them may be looking at the same time on a few
-/// cores.
+/// Pause between two looks for a board that does not exist yet: the first pause, and the longest
+/// one per rank of the team, since all ranks may be looking at the same time on few cores.
 const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(20));
 
-/// Which ranks exchange with which.
+/// The ranks of a team, as partners in its exchanges.
 pub struct Ring {
-    /// The ranks of the team by their numbers in the world.
+    /// Their world ranks, by team rank.
     pub peers: Arc<[u32]>,
     /// This rank's number in the team.
     pub me: usize,
-    /// What all call the team, and nobody calls another one.
+    /// The name of the team, equal at all its ranks and used by no other team.
     pub name: u64,
-    /// How many deaths there were when none of them was of this team.
+    /// The count of deaths at which no rank of this team was dead.
     looked: Cell<Option<u32>>,
 }
 
-/// What each rank of a team has told, in the order of ranks.
+/// The data of each rank of a team, by team rank.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cards {
     bytes: Vec<u8>,
-    /// Of one rank.
+    /// Bytes of one rank.
     each: usize,
     ranks: usize,
 }
 
 impl Cards {
-    /// Bytes of each.
+    /// Bytes of one rank.
     pub fn each(&self) -> usize {
         self.each
     }
 
-    /// All of them.
+    /// The data of all ranks, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.ranks).map(|rank| &self[rank])
     }
@@ -99,26 +101,26 @@ impl Index<usize> for Cards {
     }
 }
 
-/// What a rank says when it cannot take part: the lowest rank's word counts. 0: nobody said so.
+/// The lowest rank that cannot take part, and its status. 0: all take part.
 #[derive(Clone, Copy)]
 struct Verdict(u64);
 
-/// How a rank is told something.
+/// How this rank sends sheets to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
-    /// On its board.
+    /// It writes them on that rank's board.
     Board(Address),
-    /// By notices.
+    /// It sends them as notices, over a wire.
     Far,
-    /// Not at all: it could not make a board.
+    /// It sends none: that rank could not make a board.
     Nothing,
 }
 
 /// Why an exchange has failed.
 pub struct Failure {
-    /// Of this rank, or of the first one that was refused.
+    /// The error of this rank, or of the lowest rank that refused.
     pub error: Error,
-    /// No rank has ended the exchange well, or ever will.
+    /// Whether the exchange has failed at all ranks, or will.
     pub everywhere: bool,
 }
 
@@ -154,7 +156,7 @@ impl Verdict {
 }
 
 impl Ring {
-    /// The ranks of a team that all call by this name; `me` is this rank's place among them.
+    /// The ranks of a team called `name`; `me` is this rank's place among them.
     pub fn new(peers: Arc<[u32]>, me: usize, name: u64) -> Ring {
         Ring { peers, me, name, looked: Cell::new(None) }
     }
@@ -167,22 +169,23 @@ impl Ring {
         self.size().next_power_of_two().trailing_zeros() as usize
     }
 
-    /// The rank that this one writes to in a step: its number in the world.
+    /// The world rank that this one writes to in a step.
     fn target(&self, step: usize) -> u32 {
         self.peers[(self.me + (1 << step)) % self.size()]
     }
 
-    /// Of how many ranks a step brings something.
+    /// How many ranks' data a step transfers.
     fn blocks(&self, step: usize) -> usize {
         (1 << step).min(self.size() - (1 << step))
     }
 
-    /// The most bytes of each rank that travel in one exchange.
+    /// Most bytes of each rank that travel in one exchange.
     fn chunk(&self) -> usize {
         (TOGETHER / self.size()).clamp(LEAST, 256) & !7
     }
 
-    /// Where the sheet of a step lies on a board; one step too many says how long half a board is.
+    /// The offset of a step's sheet, from the first one. For the number of steps: the length of
+    /// half a board.
     fn sheet(&self, step: usize) -> u64 {
         let blocks = (0..step).map(|before| self.blocks(before)).sum::<usize>();
         step as u64 * HEAD + (blocks * self.chunk()) as u64
@@ -193,8 +196,8 @@ impl Ring {
         FIRST + 2 * self.sheet(self.steps())
     }
 
-    /// The death of any rank of the team ends an exchange: a rank that has seen it goes no further,
-    /// and others may wait for that rank.
+    /// Fails if any rank of the team has died. A rank that has seen a death ends its exchange
+    /// early, and other ranks may wait for that rank.
     fn check_alive(&self, services: &Services) -> Result<()> {
         let deaths = services.routes.deaths();
         if self.looked.get() == Some(deaths) {
@@ -207,28 +210,28 @@ impl Ring {
         Ok(())
     }
 
-    /// The rank whose sheets of a step this one gets.
+    /// The world rank from which a step's sheet comes.
     fn source(&self, step: usize) -> u32 {
         self.peers[(self.me + self.size() - (1 << step)) % self.size()]
     }
 
-    /// Those ranks among the sources to which a wire leads, and those to which none does. Contacts
-    /// them, if they are not known; what cannot be contacted is told otherwise.
+    /// The ranks from which sheets come over a wire, and those that write on the board. Contacts
+    /// them first.
     fn sources(&self, services: &Services) -> (Vec<u32>, Vec<u32>) {
         let all = (0..self.steps()).map(|step| self.source(step));
         if !services.routes.fabric().is_networked() {
             return (Vec::new(), all.collect());
         }
-        // One by one: a dead rank is no reason not to know the others.
+        // One by one, since the contact of one rank may fail and the others must still be known.
         all.partition(|peer| {
             let _ = services.connect(std::iter::once(*peer));
             services.routes.known(*peer).is_some_and(|port| port.reach == Reach::Wire)
         })
     }
 
-    /// Where a rank's board lies, once there is one.
+    /// How to reach the board of `peer`; waits until there is one.
     fn reach(&self, services: &Services, peer: u32) -> Result<Target> {
-        // The contacts that later steps need begin now.
+        // Begins the contacts that later steps need.
         (0..self.steps()).for_each(|step| drop(services.routes.port(self.target(step))));
         services.connect(std::iter::once(peer))?;
         let port = services.routes.port(peer)?;
@@ -247,7 +250,7 @@ impl Ring {
         })
     }
 
-    /// Looks again and again, with pauses, until there is something to be seen.
+    /// Calls `look`, with pauses, until it finds something.
     fn wait<T>(
         &self,
         services: &Services,
@@ -270,7 +273,7 @@ impl Ring {
         }
     }
 
-    /// Writes a sheet of a rank's board, and wakes its reader.
+    /// Writes a sheet on a rank's board and wakes the reader.
     fn write(
         &self,
         services: &Services,
@@ -291,12 +294,12 @@ impl Ring {
         Ok(())
     }
 
-    /// This rank writes on a rank's board no more.
+    /// Counts on a rank's board that this rank writes there no more.
     fn leave(&self, services: &Services, peer: u32, board: Address) {
         let _pinned = pin();
         let place = Address { offset: board.offset + LEFT, ..board };
         if let Some(word) = services.routes.known(peer).and_then(|port| port.find(place, 4)) {
-            // SAFETY: found while pinned; a word that is atomic wherever it is used.
+            // SAFETY: found while pinned; every rank uses the word as an atomic.
             count_left(unsafe { AtomicU32::from_ptr(word.cast()) });
         }
     }

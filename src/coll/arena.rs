@@ -1,10 +1,10 @@
-//! The memory that teams and plans of a context take from this rank: few large pieces, each a
-//! region that a peer maps once, cut into blocks. So a plan costs neither a region nor a mapping of
+//! The memory of this rank that the teams and plans of a context use: a few large pieces, each a
+//! region that a peer maps once, cut into blocks. So a plan needs neither a region nor a mapping of
 //! its own.
 //!
-//! A rank that ends a plan does not wait for the others. It says in its session that it has left;
-//! its block is used again when all others have said so too, which is looked for whenever memory is
-//! asked for. Pieces stay until the context ends. Free memory reads as zero.
+//! A rank that frees a plan does not wait for the others. It counts itself in the sessions of the
+//! others as having left, and its own block is free when all others have done so; allocate() looks
+//! for such blocks. Pieces stay until the context ends. Free memory is zeroed.
 
 use crate::core::services::Services;
 use crate::fail;
@@ -19,20 +19,20 @@ mod room;
 
 use room::Room;
 
-/// Bytes of the first piece, and what the size of each is a multiple of.
+/// Bytes of the first piece; the size of each piece is a multiple of this.
 const PIECE: u64 = 256 << 10;
-/// A piece is as large as all before it together, up to this. What nobody has touched costs address
-/// space only.
+/// Each piece is as large as all before it together, up to this limit. Memory that was never
+/// touched takes address space only.
 const LARGE_PIECE: u64 = 64 << 20;
 
-/// See the head of the file.
+/// The arena of a context; see the head of the file.
 pub struct Arena {
     services: Arc<Services>,
-    books: Mutex<Books>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Books {
+struct State {
     /// Bytes of all blocks, retired ones included.
     used: u64,
     pieces: Vec<Piece>,
@@ -48,16 +48,16 @@ struct Piece {
 // SAFETY: a region's address; what is done there is synchronised by the users of its blocks.
 unsafe impl Send for Piece {}
 
-/// Some of this rank's memory.
+/// A block of this rank's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
-    /// As peers name it.
+    /// Its address for peers.
     pub place: Address,
-    /// Its first byte, here.
+    /// Its address in this process.
     pub address: *mut u8,
-    /// How many there are.
+    /// Its length.
     pub bytes: u64,
-    /// Private memory of its user that counts with it.
+    /// Private memory of the user of the block, counted with it.
     private: u64,
 }
 
@@ -66,18 +66,18 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// A block that other ranks may still touch.
+/// A block that is no longer used here, but that other ranks may still touch.
 struct Retired {
     block: Block,
-    /// Where in it the others count that they have left.
+    /// The offset in the block of the word in which the other ranks count that they have left.
     left: u64,
-    /// How many there are.
+    /// How many other ranks must leave.
     others: u32,
 }
 
 impl Retired {
     fn is_left(&self) -> bool {
-        // SAFETY: a word in the block, aligned and atomic wherever it is used.
+        // SAFETY: an aligned word in the block, which every rank uses as an atomic.
         let word =
             unsafe { AtomicU32::from_ptr(self.block.address.add(self.left as usize).cast()) };
         // Acquire: pairs with count_left().
@@ -85,9 +85,9 @@ impl Retired {
     }
 }
 
-/// The caller touches the block with this word no more.
+/// Counts that the calling rank no longer touches the block with this word.
 pub fn count_left(word: &AtomicU32) {
-    // Release: what the caller did before happens before the block is used again.
+    // Release: what the caller did happens before the block is used again.
     word.fetch_add(1, Ordering::Release);
 }
 
@@ -100,28 +100,28 @@ impl Piece {
 }
 
 impl Arena {
-    /// Nothing is taken yet.
+    /// An arena without pieces.
     pub fn new(services: Arc<Services>) -> Arena {
-        Arena { services, books: Mutex::default() }
+        Arena { services, state: Mutex::default() }
     }
 
-    fn books(&self) -> std::sync::MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a block of so many bytes takes.
+    /// The length of a block for so many bytes.
     pub fn rounded(bytes: u64) -> u64 {
         bytes.next_multiple_of(room::GRAIN)
     }
 
-    /// A block of zeroed memory, within the limit of the configuration, where `private` bytes that
-    /// the caller takes elsewhere for the same purpose count as well.
+    /// Allocates zeroed memory within LLCL_COLL_MEMORY. The `private` bytes, which the caller uses
+    /// elsewhere for the same purpose, count as well.
     pub fn allocate(&self, bytes: u64, private: u64) -> Result<Block> {
         reserve::must_be_left()?;
         self.collect();
         let limit = self.services.config.coll_memory << 20;
-        let mut books = self.books();
-        let used = books.used;
+        let mut state = self.state();
+        let used = state.used;
         let bytes = Arena::rounded(bytes);
         let all = bytes.saturating_add(private);
         if all > limit.saturating_sub(used) {
@@ -130,56 +130,56 @@ impl Arena {
                 "{all} bytes are needed and {used} of {limit} are in use; see LLCL_COLL_MEMORY"
             );
         }
-        let found = books.pieces.iter_mut().find_map(|piece| piece.take(bytes));
+        let found = state.pieces.iter_mut().find_map(|piece| piece.take(bytes));
         let block = match found {
             Some(block) => block,
-            None => self.grow(&mut books, bytes)?,
+            None => self.grow(&mut state, bytes)?,
         };
-        books.used += all;
+        state.used += all;
         Ok(Block { private, ..block })
     }
 
-    /// A block of a new piece.
-    fn grow(&self, books: &mut Books, bytes: u64) -> Result<Block> {
-        let all = books.pieces.iter().map(|piece| piece.room.size()).sum::<u64>();
+    /// Makes a new piece and takes a block of it.
+    fn grow(&self, state: &mut State, bytes: u64) -> Result<Block> {
+        let all = state.pieces.iter().map(|piece| piece.room.size()).sum::<u64>();
         let size = bytes.next_multiple_of(PIECE).max(all.clamp(PIECE, LARGE_PIECE));
         let made = self.services.allocate(size as usize)?;
         let mut piece = Piece { key: made.key, base: made.address, room: Room::new(size) };
         let block = piece.take(bytes);
-        books.pieces.push(piece);
+        state.pieces.push(piece);
         match block {
             Some(block) => Ok(block),
             None => fail!(ERR_INTERNAL, "a piece of {size} bytes has no room for {bytes}"),
         }
     }
 
-    /// Gives memory back that no other rank touches.
+    /// Frees a block that no other rank touches.
     pub fn discard(&self, block: Block) {
-        // SAFETY: the block's own bytes, which nobody else touches.
+        // SAFETY: the bytes of the block, which nobody else touches.
         unsafe { clear(block.address, block.bytes as usize) };
-        let mut books = self.books();
-        let owner = books.pieces.iter_mut().find(|piece| piece.key.0 == block.place.key);
+        let mut state = self.state();
+        let owner = state.pieces.iter_mut().find(|piece| piece.key.0 == block.place.key);
         if let Some(piece) = owner {
             piece.room.give_back(block.place.offset, block.bytes);
         }
-        books.used -= block.bytes + block.private;
+        state.used -= block.bytes + block.private;
     }
 
-    /// Gives memory back when so many other ranks have left it: each counts itself in the word at
-    /// `left`, see count_left(). A rank that died may not have done so; then the block stays until
-    /// the context ends.
+    /// Frees a block as soon as `others` other ranks have left it; each of them counts itself in
+    /// the word at `left`, by count_left(). A rank that has died may not have done so; then the
+    /// block stays until the context ends.
     pub fn retire(&self, block: Block, left: u64, others: u32) {
-        self.books().retired.push(Retired { block, left, others });
+        self.state().retired.push(Retired { block, left, others });
         self.collect();
     }
 
-    /// Gives back what nobody can touch any more.
+    /// Frees the retired blocks that all other ranks have left.
     fn collect(&self) {
         let gone = {
-            let mut books = self.books();
-            let retired = std::mem::take(&mut books.retired);
+            let mut state = self.state();
+            let retired = std::mem::take(&mut state.retired);
             let (gone, kept) = retired.into_iter().partition::<Vec<_>, _>(Retired::is_left);
-            books.retired = kept;
+            state.retired = kept;
             gone
         };
         gone.into_iter().for_each(|retired| self.discard(retired.block));

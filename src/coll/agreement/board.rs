@@ -1,4 +1,4 @@
-//! A rank's board: what it says there, and its exchanges.
+//! A rank's board and the exchanges over it.
 
 use crate::coll::agreement::failure::{FOR_GOOD, Failed};
 use crate::coll::agreement::far_sheets::FarSheets;
@@ -13,20 +13,20 @@ use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
 use std::sync::Arc;
 
-/// This rank's board, and where those lie that it writes on.
+/// This rank's board, and the boards that it writes on.
 pub struct Board {
     pub(super) ring: Ring,
     pub(super) own: Block,
-    /// Exchanges so far.
+    /// How many exchanges have begun.
     sequence: u64,
-    /// By step.
+    /// Where the sheets of each step go.
     targets: Vec<Option<Target>>,
-    /// What comes from ranks of other nodes; None where there are none.
+    /// The sheets of ranks of other nodes; None on a single node.
     far_sheets: Option<Arc<FarSheets>>,
 }
 
 impl Board {
-    /// A board for a team that is new to this rank.
+    /// Makes and announces a board for a team.
     pub fn new(services: &Services, arena: &Arena, ring: Ring) -> Result<Board> {
         let own = arena.allocate(ring.bytes(), 0)?;
         if let Err(error) = services.routes.announce(ring.name, own.place) {
@@ -42,8 +42,8 @@ impl Board {
         Ok(Board { ring, own, sequence: 0, targets, far_sheets })
     }
 
-    /// This rank has no board; what the others begin with it fails with `status`. Waits until they
-    /// have heard.
+    /// For a rank that has no board: fails with `status` what the other ranks begin with it. Waits
+    /// until they have learned of it.
     pub fn refuse(services: &Services, ring: &Ring, status: Status) -> Result<()> {
         if ring.steps() == 0 {
             return Ok(());
@@ -65,19 +65,20 @@ impl Board {
             ring.leave(services, target, board);
             Ok(())
         };
-        // One that cannot be told is no reason not to tell the others.
+        // If one rank cannot be told, the others are told all the same.
         let told = (0..ring.steps()).map(tell).fold(Ok(()), Result::and);
-        // The ranks that would write on this rank's board.
+        // The number of ranks that would write on this rank's board.
         let near = ring.sources(services).1.len() as u64;
         let heard = || services.routes.heard(ring.name) >= near;
         let heard = ring.wait(services, || Ok(heard().then_some(())));
         services.routes.withdraw(ring.name);
-        // What ranks of other nodes have sent for the exchange waits for a board in vain.
+        // Drops the sheets that ranks of other nodes have sent; nobody will read them.
         services.routes.notices().withdraw(ring.name);
         told.and(heard)
     }
 
-    /// Gives back a board that no rank has looked for, since all know that the team was not made.
+    /// Frees a board at once. Allowed where all ranks know that the team was not made, so none
+    /// looks for the board.
     pub fn discard(self, services: &Services, arena: &Arena) {
         services.routes.withdraw(self.ring.name);
         services.routes.notices().withdraw(self.ring.name);
@@ -89,20 +90,20 @@ impl Board {
         &self.ring
     }
 
-    /// How many exchanges there were: the same number at all ranks.
+    /// How many exchanges have begun; the same number at all ranks.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// This rank writes on no board of the team any more: its own may go when all others have said
-    /// the same.
+    /// This rank leaves the team: it writes on no board any more. Its own board is freed when the
+    /// other ranks have left too.
     pub fn leave(self, services: &Services, arena: &Arena) {
-        // A rank that looks for a failed board later must find it, or waits for ever. A death of a
-        // rank of the team is seen without it.
+        // A rank that looks for a failed board later must find it, or it would wait for ever. A
+        // death in the team is noticed without the board.
         let (number, verdict) = self.failed();
         let failed = number != 0 && number >= self.sequence;
         if failed {
-            // A rank that comes late to a failed exchange must not wait for the next one.
+            // A rank that comes late to a failed exchange must not wait for a further one.
             self.say_failed(services, verdict, FOR_GOOD);
         }
         services.routes.notices().withdraw(self.ring.name);
@@ -114,19 +115,20 @@ impl Board {
                 self.ring.leave(services, self.ring.target(step), *board);
             }
         }
-        // Where there was no exchange nobody has found the board.
+        // Without any exchange no rank has found the board.
         let nobody = self.sequence == 0 && !failed;
         let near = || self.ring.sources(services).1.len() as u32;
         arena.retire(self.own, LEFT, if nobody { 0 } else { near() });
     }
 
-    /// The words of the own board that say what has failed.
+    /// The words of the own board that say which exchanges have failed.
     fn said(&self) -> Failed<'_> {
-        // SAFETY: the own board, which lives as long as this and has the words there, aligned.
+        // SAFETY: the own board, which lives as long as this and has the words at this offset,
+        // aligned.
         unsafe { Failed::at(self.own.address.add(FAILED as usize)) }
     }
 
-    /// Up to which exchange all have failed at this rank, and why.
+    /// The number of the last failed exchange at this rank, and why it failed.
     fn failed(&self) -> (u64, Verdict) {
         let (number, why) = self.said().get();
         (number, Verdict(why))
@@ -136,21 +138,21 @@ impl Board {
         self.said().say(number, verdict.0);
         let Some(far_sheets) = &self.far_sheets else { return };
         for peer in self.ring.sources(services).0 {
-            // One that cannot be told has died, or this rank ends.
+            // A rank that cannot be told has died, or this rank is being finalized.
             let _ = far_sheets.tell_failed(services, &self.ring, peer, (number, verdict.0));
         }
     }
 
-    /// From now on every exchange fails here, and at all ranks that write on this board. The first
-    /// reason stays.
+    /// Lets every exchange fail from now on, here and at the ranks that write on this board. The
+    /// first reason stays.
     pub fn fail(&self, services: &Services, status: Status) {
         if self.failed().0 != FOR_GOOD {
             self.say_failed(services, Verdict::of(self.ring.me, status), FOR_GOOD);
         }
     }
 
-    /// Whether those that this rank writes to still take part in this exchange; if not, it says the
-    /// same on its own board.
+    /// Checks that the ranks to which this one writes still take part in this exchange. If one does
+    /// not, this rank writes the failure on its own board too.
     fn check_targets(&self, services: &Services) -> Result<()> {
         for (step, board) in self.targets.iter().enumerate() {
             let target = self.ring.target(step);
@@ -178,8 +180,8 @@ impl Board {
         self.far_sheets.as_ref().map_or(Ok(()), |far_sheets| far_sheets.check())
     }
 
-    /// Gathers `mine` of every rank, in the order of ranks. All give the same number of bytes.
-    /// Collective. When one rank's `status` is an error, it is an error for all.
+    /// Gathers `mine` of every rank, in the order of ranks. All ranks give the same number of
+    /// bytes. If `status` is an error at one rank, the exchange fails at all. Collective.
     pub fn exchange(
         &mut self,
         services: &Services,
@@ -196,9 +198,8 @@ impl Board {
         Ok(Cards { bytes, each, ranks })
     }
 
-    /// Like `exchange`, for what is too much to be kept: `take` sees one part of it after the
-    /// other, each with the same bytes of every rank, and at which byte the part begins: a multiple
-    /// of 8.
+    /// Like `exchange`, for data too large to be kept as a whole. `take` gets one part after the
+    /// other: the byte at which the part begins, a multiple of 8, and those bytes of every rank.
     pub fn exchange_parts(
         &mut self,
         services: &Services,
@@ -218,7 +219,7 @@ impl Board {
                     Failure { error, everywhere: self.failed().0 != FOR_GOOD }
                 })?;
             verdict.check().map_err(|error| Failure { error, everywhere: true })?;
-            // They come as they were gathered: from this rank down.
+            // The blocks are in the order in which they were gathered: from this rank downwards.
             let each = chunk.len();
             let mut bytes = vec![0; ranks * each];
             for at in 0..ranks {
@@ -253,15 +254,15 @@ impl Board {
         Ok((verdict, blocks))
     }
 
-    /// Where the sheet of a step lies on a board, for the present exchange.
+    /// The place of a step's sheet on a board, for the present exchange.
     fn sheet(&self, step: usize, board: Address) -> Address {
         let half = self.sequence % 2 * self.ring.sheet(self.ring.steps());
         Address { offset: board.offset + FIRST + half + self.ring.sheet(step), ..board }
     }
 
-    /// Finds the boards that this rank writes on, as far as it does not know them yet; those who
-    /// have none refuse. An error comes before this rank has written anything, so nobody ends the
-    /// exchange well; but for a death it may pass.
+    /// Finds the boards that this rank writes on and does not know yet. A rank without a board
+    /// counts as a refusal. An error comes before this rank has written anything, so the exchange
+    /// succeeds at no rank; unless a rank has died, the next exchange may succeed.
     fn find_targets(&mut self, services: &Services) -> Result<Verdict> {
         let mut verdict = Verdict(0);
         for step in 0..self.ring.steps() {
@@ -282,7 +283,7 @@ impl Board {
         Ok(verdict)
     }
 
-    /// Writes the sheet of a step, where the rank that it is for has a board.
+    /// Sends the sheet of a step, unless its reader has no board.
     fn write_sheet(
         &self,
         services: &Services,
@@ -304,11 +305,11 @@ impl Board {
         }
     }
 
-    /// Waits for the sheet of a step on the own board.
+    /// Waits for the sheet of a step and reads it.
     fn await_sheet(&self, services: &Services, step: usize, blocks: &mut [u8]) -> Result<Verdict> {
         let place = self.sheet(step, self.own.place);
         let sheet = self.own.address.wrapping_add((place.offset - self.own.place.offset) as usize);
-        // SAFETY: the own board, which has the sheet there, aligned to words, as long as this.
+        // SAFETY: the own board has the sheet there, aligned to words, as long as this lives.
         let sheet = unsafe { Sheet::at(sheet, blocks.len()) };
         let size = blocks.len();
         let sent = || {

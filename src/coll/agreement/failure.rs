@@ -1,40 +1,39 @@
-//! What a rank says on its own board of exchanges that have failed: why, and up to which one.
+//! The words on a rank's board that say which exchanges have failed: why, and up to which one.
 //!
-//! The owner of the board writes the two words, each time with a larger number. The ranks that
-//! write on the board read them while they wait, and say the same on theirs (`board`).
+//! Only the owner of the board writes the words, each time with a larger number. The ranks that
+//! write on the board read them while they wait, and write them on their own boards (`board`).
 
 use crate::util::sync::{AtomicU64, Ordering};
 
-/// All exchanges: the owner takes part no more.
+/// As a number: all exchanges, also those to come. The owner takes part in none.
 pub const FOR_GOOD: u64 = u64::MAX;
 
-/// The two words, in the order in which they lie on a board: why, and up to which exchange. Number
-/// 0: none has failed.
+/// The two words, in the order in which they lie on a board: the reason, and the number of the last
+/// failed exchange. 0: none has failed.
 #[derive(Clone, Copy)]
 pub struct Failed<'a>(&'a [AtomicU64; 2]);
 
 impl<'a> Failed<'a> {
-    /// The words that begin here.
+    /// The words at `place`.
     ///
     /// # Safety
-    /// `place` is aligned to words and has two of them, which everybody uses as this as long as it
+    /// `place` is aligned and has two words, which every thread uses only as these as long as it
     /// lives.
     pub unsafe fn at(place: *mut u8) -> Failed<'a> {
         // SAFETY: as the caller promises; any bytes are valid words.
         Failed(unsafe { &*place.cast() })
     }
 
-    /// Says it. By the owner of the board alone.
+    /// Stores number and reason. Only for the owner of the board.
     pub fn say(self, number: u64, why: u64) {
         self.0[0].store(why, Ordering::Relaxed);
-        // Release: a rank that sees the number sees this reason or a later one; pairs with the
-        // Acquire in get().
+        // Release: a rank that sees the number sees this reason or a later one; pairs with get().
         self.0[1].store(number, Ordering::Release);
     }
 
-    /// Up to which exchange all have failed, and why: the reason of that one, or of a later one.
+    /// The number of the last failed exchange, and why it failed, or why a later one did.
     pub fn get(self) -> (u64, u64) {
-        // Acquire: pairs with the Release in say().
+        // Acquire: pairs with say().
         let number = self.0[1].load(Ordering::Acquire);
         (number, self.0[0].load(Ordering::Relaxed))
     }
@@ -46,9 +45,9 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// One rank fails in an exchange and then for good; a second one sees that on the first one's
-    /// board and says it on its own, where a third one looks. A rank that sees a number sees why,
-    /// and a number is never followed by a smaller one.
+    /// One rank fails in an exchange and then for good. A second rank reads that and writes it on
+    /// its own board, where a third rank reads. A rank that sees a number must see its reason, and
+    /// must never see a smaller number afterwards.
     #[test]
     fn loom_a_failure_that_is_heard_has_a_reason() {
         const SAID: [(u64, u64); 2] = [(1, 11), (FOR_GOOD, 12)];
@@ -57,7 +56,7 @@ mod models {
             assert!(number >= before);
             let said = SAID.iter().position(|(said, _)| *said == number);
             assert_eq!(said.is_none(), number == 0);
-            // A later one may have overwritten it, an earlier one must not be seen.
+            // A later reason may have overwritten it; an earlier one must not be seen.
             assert!(said.is_none_or(|said| SAID[said..].iter().any(|(_, reason)| *reason == why)));
             (number, why)
         };

@@ -1,7 +1,8 @@
-//! Boards across a wire: a rank that cannot reach another one's board sends it its sheets as
-//! notices under the team's name, and its owner keeps them here until it wants them. A sheet may
-//! come before its owner has the team; it waits in `engine::notices` then. What a rank says on its
-//! board of failed exchanges it sends to those that write on the board, if they cannot look there.
+//! Sheets of ranks of other nodes. A rank that cannot map another one's board sends it its sheets
+//! as notices under the team's name, and the receiver keeps them here until its exchange needs
+//! them. A sheet that comes before the receiver has the team waits in `engine::notices`. What a
+//! rank writes on its board about failed exchanges it also sends to the ranks that cannot read the
+//! board.
 
 use crate::coll::agreement::{Ring, Verdict};
 use crate::core::services::Services;
@@ -13,38 +14,38 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The second word of a notice: which step, which part of its sheet and of how many; or FAILED.
+/// The second word of a notice: step + part * PART, or FAILED.
 const PART: u64 = 1 << 16;
 const PARTS: u64 = 1 << 32;
 const FAILED: u64 = u64::MAX;
 
-/// Where the parts of a sheet lie: exchange, step, part.
+/// The key of a part of a sheet: exchange, step, part.
 type Place = (u64, u64, u64);
 
 #[derive(Default)]
 struct Kept {
     sheets: HashMap<Place, (u64, Box<[u8]>)>,
-    /// What ranks have said on their boards, by the rank's number in the world.
+    /// What ranks have said of failed exchanges, by world rank.
     failed: HashMap<u32, (u64, u64)>,
 }
 
-/// What has come for one team.
+/// The sheets that have come for one team.
 pub struct FarSheets {
     routes: Arc<Routes>,
     kept: Mutex<Kept>,
-    /// How often something has come; threads sleep on it.
+    /// How many notices have come; threads sleep on this word.
     come: AtomicU64,
-    /// Why a notice of this rank's was not taken.
+    /// The status of a notice that a peer did not take.
     refused: Arc<Refused>,
 }
 
-/// See FarSheets::refused.
+/// Receives the answers to this rank's notices.
 #[derive(Default)]
 struct Refused(AtomicI32);
 
 impl Ended for Refused {
     fn ended(&self, _: u32, _: usize, status: Status) {
-        // A dead peer is noticed otherwise.
+        // The death of a peer is noticed elsewhere.
         if !matches!(status, Status::OK | Status::ERR_PEER_DEAD | Status::ERR_CANCELED) {
             self.0.store(status.0, Ordering::Relaxed);
         }
@@ -58,7 +59,7 @@ impl Notified for FarSheets {
             match which {
                 FAILED => {
                     let said = kept.failed.entry(source).or_default();
-                    // Notices overtake each other.
+                    // Notices overtake each other: only the largest number counts.
                     *said = (*said).max((number, word));
                 }
                 _ => {
@@ -73,7 +74,7 @@ impl Notified for FarSheets {
 }
 
 impl FarSheets {
-    /// That of a team, which is empty.
+    /// For a new team.
     pub fn new(services: &Services) -> FarSheets {
         FarSheets {
             routes: services.routes.clone(),
@@ -87,12 +88,12 @@ impl FarSheets {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What threads sleep on that wait for sheets.
+    /// The word that threads sleep on while they wait for sheets.
     pub fn come(&self) -> &AtomicU64 {
         &self.come
     }
 
-    /// Refuses to go on where a peer could not take what this rank has sent it.
+    /// An error, if a peer could not take a notice of this rank.
     pub fn check(&self) -> Result<()> {
         match Status(self.refused.0.load(Ordering::Relaxed)) {
             Status::OK => Ok(()),
@@ -103,7 +104,7 @@ impl FarSheets {
         }
     }
 
-    /// How many parts the blocks of a sheet have.
+    /// In how many parts a sheet travels.
     fn parts(bytes: usize) -> u64 {
         bytes.div_ceil(MOST).max(1) as u64
     }
@@ -125,7 +126,7 @@ impl FarSheets {
         Ok(())
     }
 
-    /// Tells a rank what stands on this one's board.
+    /// Tells a rank what this one's board says of failed exchanges.
     pub fn tell_failed(
         &self,
         services: &Services,
@@ -159,14 +160,14 @@ impl FarSheets {
         }
     }
 
-    /// Whether the whole sheet of a step is here.
+    /// Whether all parts of a step's sheet have come.
     pub fn has(&self, sequence: u64, step: usize, bytes: usize) -> bool {
         let kept = self.kept();
         (0..FarSheets::parts(bytes))
             .all(|part| kept.sheets.contains_key(&(sequence, step as u64, part)))
     }
 
-    /// Takes it: the blocks, and the verdict that came with them.
+    /// Takes the sheet: copies the blocks, returns the verdict.
     pub fn take(&self, sequence: u64, step: usize, blocks: &mut [u8]) -> u64 {
         let (mut kept, mut verdict) = (self.kept(), 0);
         let parts = FarSheets::parts(blocks.len());
@@ -180,12 +181,12 @@ impl FarSheets {
             let size = bytes.len().min(place.len());
             place[..size].copy_from_slice(&bytes[..size]);
         }
-        // Of exchanges that have failed.
+        // Sheets of failed exchanges are of no use any more.
         kept.sheets.retain(|(number, ..), _| *number >= sequence);
         verdict
     }
 
-    /// Up to which exchange all have failed, as a rank has said, and why; see Failed::get().
+    /// The last failed exchange that a rank has told of, and why; see Failed::get().
     pub fn failed(&self, peer: u32) -> (u64, Verdict) {
         let (number, why) = self.kept().failed.get(&peer).copied().unwrap_or_default();
         (number, Verdict(why))

@@ -1,16 +1,16 @@
-//! A sheet of a board: what one rank tells another in one step of an exchange.
+//! A sheet of a board: what one rank writes for another in one step of an exchange.
 //!
-//! One rank writes a sheet, in every second exchange, and one reads it. In exchanges that fail they
-//! may be there at the same time, see the head of `agreement`: so every word of it is atomic.
+//! One rank writes a sheet, in every second exchange, and one rank reads it. In failed exchanges
+//! both may do so at the same time (see the head of `agreement`), so every word is atomic.
 
 use crate::util::sync::{AtomicU64, Ordering};
 
-/// A sheet begins with the number of the exchange and the verdict.
+/// Bytes of a sheet before the blocks: the number of the exchange and the verdict.
 pub const HEAD: u64 = 16;
 
 const WORD: usize = size_of::<u64>();
 
-/// The number of the exchange, the verdict, and the blocks in whole words.
+/// A sheet: number of the exchange, verdict, blocks in whole words.
 #[derive(Clone, Copy)]
 pub struct Sheet<'a>(&'a [AtomicU64]);
 
@@ -20,10 +20,10 @@ impl<'a> Sheet<'a> {
         HEAD + blocks.next_multiple_of(WORD) as u64
     }
 
-    /// The sheet with so many bytes of blocks that begins here.
+    /// The sheet at `place`, with so many bytes of blocks.
     ///
     /// # Safety
-    /// `place` is aligned to words and has as many bytes as bytes() says, which everybody uses as a
+    /// `place` is aligned to words and has Sheet::bytes() bytes, which every thread uses only as a
     /// sheet as long as this lives.
     pub unsafe fn at(place: *mut u8, blocks: usize) -> Sheet<'a> {
         let words = Sheet::bytes(blocks) as usize / WORD;
@@ -31,7 +31,7 @@ impl<'a> Sheet<'a> {
         Sheet(unsafe { std::slice::from_raw_parts(place.cast(), words) })
     }
 
-    /// Fills it in for exchange `number`.
+    /// Writes the sheet for exchange `number`.
     pub fn write(self, number: u64, verdict: u64, blocks: &[u8]) {
         for (bytes, word) in blocks.chunks(WORD).zip(&self.0[2..]) {
             let mut whole = [0; WORD];
@@ -39,17 +39,17 @@ impl<'a> Sheet<'a> {
             word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
         }
         self.0[1].store(verdict, Ordering::Relaxed);
-        // Release: a rank that sees the number sees the sheet; pairs with the Acquire in is_of().
+        // Release: a rank that sees the number sees the sheet; pairs with is_of().
         self.0[0].store(number, Ordering::Release);
     }
 
-    /// Whether it has been filled in for exchange `number`.
+    /// Whether the sheet was written for exchange `number`.
     pub fn is_of(self, number: u64) -> bool {
-        // Acquire: pairs with the Release in write().
+        // Acquire: pairs with write().
         self.0[0].load(Ordering::Acquire) == number
     }
 
-    /// What stands there; is_of() was true. The verdict.
+    /// Reads the blocks and returns the verdict; only after is_of() has returned true.
     pub fn read(self, blocks: &mut [u8]) -> u64 {
         for (bytes, word) in blocks.chunks_mut(WORD).zip(&self.0[2..]) {
             let whole = word.load(Ordering::Relaxed).to_ne_bytes();
@@ -86,8 +86,8 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two ranks exchange three times, by two sheets in turn: each hears of each exchange what the
-    /// other has told in it.
+    /// Two ranks exchange three times over two sheets in turn. In each exchange each rank must read
+    /// what the other has written in that exchange.
     #[test]
     fn loom_two_sheets_in_turn_are_enough() {
         const EXCHANGES: u64 = 3;

@@ -24,7 +24,7 @@ fn ring(peers: [u32; 2], me: usize) -> Ring {
     Ring::new(Arc::new(peers), me, 77)
 }
 
-/// Rank 0 cannot reach rank 1 in two exchanges, and then can.
+/// Rank 0 cannot reach rank 1 in two exchanges; in the third it can.
 #[test]
 fn what_keeps_a_rank_from_another_may_pass() {
     let (_world, _contexts, services, arenas) = two_ranks();
@@ -37,7 +37,7 @@ fn what_keeps_a_rank_from_another_may_pass() {
     first.ring = ring([0, 1], 0);
     let (tell, told) = channel();
     let (waiting, behind) = (services[1].clone(), services[0].clone());
-    // The other rank comes late to all three.
+    // The other rank comes late to all three exchanges.
     std::thread::spawn(move || {
         let ends = [0; 3].map(|_| second.exchange(&waiting, Status::OK, &[2]));
         drop(tell.send((ends.map(|end| end.map_err(|failure| failure.error.status)), second)));
@@ -52,8 +52,8 @@ fn what_keeps_a_rank_from_another_may_pass() {
     second.leave(&services[1], &arenas[1]);
 }
 
-/// Two ranks in one process. Rank 0's list names a rank that does not exist, so it reaches nobody;
-/// rank 1 waits for rank 0.
+/// Two ranks in one process. Rank 0's list names a rank that does not exist, so rank 0 reaches
+/// nobody; rank 1 waits for rank 0.
 #[test]
 fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it() {
     let (_world, _contexts, services, arenas) = two_ranks();
@@ -62,8 +62,7 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it
     let failure = first.exchange(&services[0], Status::OK, &[]).expect_err("a failure");
     assert_eq!(failure.error.status, Status::ERR_INVALID);
     assert!(failure.everywhere);
-    // A rank that looks for the board only now finds it, and its memory is not used for anything
-    // else.
+    // A rank that looks for the board only now must find it, so its memory must not be used again.
     let (place, own) = (first.own.place, first.own.bytes);
     first.leave(&services[0], &arenas[0]);
     let next = arenas[0].allocate(own, 0).expect("memory");
@@ -81,14 +80,14 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it
     second.leave(&services[1], &arenas[1]);
 }
 
-/// Nobody waits for the end of a notice.
+/// Takes the answer to a notice and does nothing.
 struct Nobody;
 
 impl Ended for Nobody {
     fn ended(&self, _: u32, _: usize, _: Status) {}
 }
 
-/// A rank of another node may have sent a sheet before this one knows that it has no board.
+/// A rank of another node may have sent a sheet before this rank knows that it has no board.
 #[test]
 fn what_came_for_a_board_that_is_refused_waits_no_more() {
     let (_world, _contexts, services, arenas) = two_ranks();

@@ -1,28 +1,28 @@
-//! Which parts of a piece are free.
+//! Which ranges of a piece are free.
 
 use std::collections::BTreeMap;
 
 /// Blocks begin and end at multiples of this: two lines, since a core fetches lines in pairs.
 pub const GRAIN: u64 = 128;
 
-/// Free ranges by offset, none of which touches another.
+/// The free ranges of a piece, by offset; adjacent ones are joined.
 pub struct Room {
     size: u64,
     free: BTreeMap<u64, u64>,
 }
 
 impl Room {
-    /// All of it is free.
+    /// For a piece of `size` bytes that is free.
     pub fn new(size: u64) -> Room {
         Room { size, free: BTreeMap::from([(0, size)]) }
     }
 
-    /// Bytes in all.
+    /// Bytes of the piece.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Takes the first free range of so many bytes, a multiple of GRAIN: its offset.
+    /// Takes the first free range of at least `bytes`, a multiple of GRAIN. Returns its offset.
     pub fn take(&mut self, bytes: u64) -> Option<u64> {
         let (at, length) =
             self.free.iter().map(|(at, length)| (*at, *length)).find(|r| r.1 >= bytes)?;
@@ -33,7 +33,7 @@ impl Room {
         Some(at)
     }
 
-    /// A range that was taken is free again.
+    /// Frees a range that was taken.
     pub fn give_back(&mut self, at: u64, bytes: u64) {
         let (mut at, mut bytes) = (at, bytes);
         if let Some((before, length)) = self.free.range(..at).next_back().map(|r| (*r.0, *r.1))

@@ -1,4 +1,4 @@
-//! What one rank asks for when it makes a plan, and what can be said about it without the others.
+//! The parameters with which one rank makes a plan, and the checks that the rank can make alone.
 
 use crate::coll::problem::{Block, Operation, Problem, Row, Varied};
 use crate::coll::reduction::{self, Op, Type};
@@ -17,80 +17,79 @@ use crate::util::status::Result;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Whether each rank's block has a length of its own.
+/// Whether the blocks of the ranks have lengths of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// All blocks are of the same length.
+    /// All blocks have the same length.
     Even,
-    /// The counts and offsets of the v forms.
+    /// A v form, with counts and offsets.
     Varied,
 }
 
 /// The input lies in the output buffer.
 pub const IN_PLACE: u32 = 1;
-/// The user's function may be called several times at the same time.
+/// Several threads may call the user's function at the same time.
 pub const CONCURRENT: u32 = 2;
 /// Each start may name other buffers.
 pub const REBIND: u32 = 4;
 
-/// So many rounds of a plan may be under way at the most.
+/// Most rounds of a plan that may be under way.
 pub const DEPTH: u32 = 64;
 
-/// The parameters, as the user gave them.
+/// The parameters of the call.
 #[derive(Clone)]
 pub struct Asked {
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
-    /// Which form of it.
+    /// Its form.
     pub form: Form,
     /// The input.
     pub send: Address,
     /// The output.
     pub receive: Address,
-    /// Elements.
+    /// Number of elements.
     pub count: u64,
-    /// Their type, as in the C interface.
+    /// Their type, an LLCL_TYPE_* value.
     pub kind: u32,
-    /// How they are combined, as in the C interface.
+    /// How they are combined, an LLCL_OP_* value.
     pub op: u32,
     /// The root's rank in the team.
     pub root: u32,
-    /// 0: as configured; else the engine plus one.
+    /// 0: as configured; else the Engine plus 1.
     pub engine: u32,
-    /// The caller's flags.
+    /// The flags of the call.
     pub flags: u32,
     /// Bytes of an element of type Bytes; else 0.
     pub element_size: u32,
     /// How many rounds may be under way; 0 counts as 1.
     pub depth: u32,
-    /// What is wrong with the call itself: the other ranks are told, as of everything that is
-    /// refused.
+    /// Why the call itself is wrong. The other ranks are told, as of every refused parameter.
     pub refused: Option<&'static str>,
-    /// In which floating-point numbers are combined.
+    /// The floating-point environment in which elements are combined.
     pub environment: Environment,
-    /// Counts and offsets of the input's blocks, by rank; empty where none were given.
+    /// Counts and offsets of the input's blocks, by rank; empty if the call gave none.
     pub send_blocks: Vec<Block>,
-    /// The blocks of the output, by rank; empty where none were given.
+    /// Counts and offsets of the output's blocks, by rank; empty if the call gave none.
     pub receive_blocks: Vec<Block>,
     /// The user's reduction.
     pub function: Option<Reduction>,
     /// Its last argument.
     pub function_data: *mut c_void,
-    /// An algorithm by name.
+    /// The algorithm that the call names.
     pub algorithm: Option<String>,
-    /// Fires at the end of every round.
+    /// The completion, which fires at the end of each round.
     pub on_complete: Completion,
 }
 
-/// What has been found to be right.
+/// Parameters that were checked.
 pub struct Checked {
     /// Bytes of an element.
     pub width: u64,
-    /// How they are combined.
+    /// How elements are combined.
     pub combiner: Option<Combiner>,
-    /// Only an order of ranks that is kept gives the right result.
+    /// Whether the result is right only if elements are combined in the order of ranks.
     pub ordered: bool,
-    /// What of this rank's buffers is used, in bytes.
+    /// The bytes of this rank's buffers that the operation uses.
     pub touched: Touched,
     /// The input.
     pub send: Side,
@@ -99,17 +98,17 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Which of input and output peers do not map.
+    /// Whether peers do not map the input, and the output.
     pub fn unmapped(&self) -> [bool; 2] {
         [&self.send.1, &self.receive.1].map(|side| side.is_some_and(|own| !own.mapped))
     }
 }
 
-/// A buffer: bytes up to the end of the last that is used, and where they lie.
+/// A buffer: its length up to the last used byte, and where it lies.
 pub type Side = (u64, Option<Own>);
 
-/// Where the input and the output at these places lie, of which so much is touched. Refuses places
-/// that are none, or that overlap.
+/// Looks up input and output at these places. Refuses places that name no memory of this rank, and
+/// buffers that overlap.
 pub fn sides(services: &Services, touched: &Touched, places: [Address; 2]) -> Result<[Side; 2]> {
     let find = |place: Address, size: u64, name: &str| match size {
         0 => Ok((0, None)),
@@ -129,7 +128,7 @@ pub fn sides(services: &Services, touched: &Touched, places: [Address; 2]) -> Re
 }
 
 impl Asked {
-    /// An operation without data.
+    /// The parameters of an operation without data.
     pub fn nothing(operation: Operation, form: Form) -> Asked {
         let nowhere = Address { offset: 0, key: 0 };
         Asked {
@@ -175,17 +174,17 @@ impl Asked {
         matches!(self.operation, Reduce | Allreduce | ReduceScatter | Scan | Exscan)
     }
 
-    /// Whether elements are combined by a function of the user's.
+    /// Whether a function of the user combines elements.
     pub fn is_users_function(&self) -> bool {
         self.combines() && self.op == Op::User as u32
     }
 
-    /// Whether no two combinations of a rank may run at the same time.
+    /// Whether two combinations of a rank must not run at the same time.
     fn is_serial(&self) -> bool {
         self.is_users_function() && self.flags & CONCURRENT == 0
     }
 
-    /// The environment in which elements are combined; None where the result does not depend on it.
+    /// The environment in which elements are combined; None if the result does not depend on it.
     pub fn environment(&self) -> Option<Environment> {
         match Type::from_code(self.kind) {
             _ if self.is_users_function() => Some(self.environment),
@@ -194,7 +193,7 @@ impl Asked {
         }
     }
 
-    /// The flags that must be alike at all ranks.
+    /// The flags that must be equal at all ranks.
     pub fn common_flags(&self) -> u32 {
         let concurrent = if self.is_users_function() { CONCURRENT } else { 0 };
         self.flags & (IN_PLACE | REBIND | concurrent)
@@ -210,13 +209,13 @@ impl Asked {
         self.flags & REBIND != 0
     }
 
-    /// The algorithm that is asked for by name, in the call or by the configuration.
+    /// The name of the algorithm that the call or the configuration asks for.
     pub fn wanted(&self, config: &Config) -> Option<&str> {
         let configured = select::forced(config, self.operation);
         self.algorithm.as_deref().or(configured).filter(|name| *name != "auto")
     }
 
-    /// Checks what need not be alike at all ranks, but for the buffers.
+    /// Checks the parameters that may differ between ranks, without the buffers.
     pub fn check_own(&self, services: &Services) -> Result<()> {
         if let Some(why) = self.refused {
             fail!(ERR_INVALID, "{why}");
@@ -237,7 +236,7 @@ impl Asked {
         services.check_completion(&self.on_complete, "on_complete")
     }
 
-    /// Checks what can be checked by this rank alone.
+    /// Checks all that this rank can check alone.
     pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
         self.check_own(services)?;
         if self.has_root() && self.root as usize >= ranks {
@@ -282,7 +281,7 @@ impl Asked {
         }
     }
 
-    /// The numbers of the problem, without blocks of different lengths.
+    /// The problem, without the blocks of a v form.
     pub fn problem(&self, ranks: usize, width: u64, segment: u64) -> Problem {
         Problem {
             operation: self.operation,
@@ -298,12 +297,13 @@ impl Asked {
         }
     }
 
-    /// What this rank gives with a v form.
+    /// The tables that this rank gives for a v form.
     pub fn given(&self) -> Given<'_> {
         Given { count: self.count, send: &self.send_blocks, receive: &self.receive_blocks }
     }
 
-    /// What of this rank's buffers is used, in bytes, if numbers can hold it.
+    /// The bytes of this rank's buffers that the operation uses. Refuses lengths of more than 2^63
+    /// bytes.
     fn touched(&self, me: usize, ranks: usize, width: u64) -> Result<Touched> {
         use Operation::{Allgather, Alltoall, Gather, ReduceScatter, Scatter};
         let mut problem = self.problem(ranks, 1, 1);
@@ -342,7 +342,7 @@ impl Asked {
         })
     }
 
-    /// The v forms need counts and offsets where data is split or put together.
+    /// Refuses a v form without counts or offsets where this rank's data is split or joined.
     fn check_blocks(&self, me: usize, ranks: usize) -> Result<()> {
         use Operation::{Allgather, Alltoall, Gather, ReduceScatter, Scatter};
         let root = me == self.root as usize;

@@ -1,4 +1,5 @@
-//! How the ranks of a plan map each other's sessions: each sends all others where its own lies,
+//! How the ranks of a plan map each other's sessions. Each rank sends all others the place of its
+//! block; a rank reads the rest in the blocks of those ranks that it knows.
 //! and those that have to know more read it there.
 
 use crate::coll::agreement::Failure;
@@ -20,52 +21,51 @@ use crate::util::pin::{joins_global_fence, pin};
 use crate::util::status::{Error, Result, Status};
 use std::collections::BTreeSet;
 
-/// What a rank's block begins with, for those that run steps with its memory.
+/// The head of a rank's block, for the ranks that run steps with its memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct Card {
-    /// Any rank may run its steps.
+pub struct BlockHead {
+    /// Whether threads of any rank may run its steps.
     pub shared: u32,
-    /// Its progress thread is to be rung for when a round ends.
+    /// Whether its progress thread must be rung when a queue finishes a round.
     pub notified: u16,
-    /// Send and Receive are bound: their offsets are those of bindings in the block.
+    /// Whether Send and Receive are bound: their offsets are then those of bindings in the block.
     pub bound: u16,
-    /// How many Scratch memories there are: a power of two, as it is the number of the round that
-    /// chooses.
+    /// How many copies of Scratch there are, used in turn: a power of two.
     pub turns: u64,
-    /// For Send, Receive and Scratch: key (0: in the block), offset and length.
+    /// For Send, Receive and Scratch: key (0: in this block), offset and length.
     pub memory: [[u64; 3]; 3],
-    /// The word of the completion: its kind (0: others do not change it), key and offset.
+    /// The word of the completion: kind (0: other ranks do not change it), key and offset.
     pub word: [u64; 3],
 }
 
-/// Where in a block the session begins.
+/// The offset of the session in a block.
 pub const SESSION: u64 = 128;
-const _: () = assert!(size_of::<Card>() as u64 <= SESSION);
+const _: () = assert!(size_of::<BlockHead>() as u64 <= SESSION);
 
-/// Numbers that each rank tells all others: where its block lies (key, offset, bytes), and in the
-/// last one whether it takes no part in fences for all processes; behind them, where there may be a
-/// core for each rank, those on which the calling thread may run.
+/// How many numbers each rank sends all others: key, offset and bytes of its block; the last one
+/// also holds the bit UNFENCED. If the machine may have a core for each rank, the cores follow on
+/// which the calling thread may run.
 const NUMBERS: usize = 3;
-/// In the last number.
+/// A bit of the last number: the process does not take part in fences of all processes.
 const UNFENCED: u64 = 1 << 63;
 
 /// What the ranks have found out about each other.
 pub struct Attached {
-    /// Those that this one has to know.
+    /// The ranks that this one knows.
     pub members: Members,
-    /// They are more than their cores.
+    /// Whether the ranks of this node are more than their cores.
     pub crowded: bool,
-    /// All take part in fences for all processes.
+    /// Whether all processes of this node take part in fences of all processes.
     pub fenced: bool,
-    /// What stands for the sessions of ranks of other nodes.
+    /// The memory that stands for sessions of ranks of other nodes.
     pub shadows: Vec<Shadow>,
 }
 
-/// Tells where this rank's block lies, or why there is none, and opens those of the ranks that are
-/// `known`. An error of one rank is an error for all. `own_memory`: Send and Receive, where no
-/// other rank reaches or touches them. `nodes` and `queues`: where the ranks run, and how many
-/// queues this one has. Collective.
+/// Sends where this rank's block lies, or why it has none, and opens the blocks of the `known`
+/// ranks. An error at one rank is an error at all. `own_memory`: Send and Receive, if only this
+/// rank reaches and touches them. `nodes`: the nodes of the ranks. `queues`: how many queues this
+/// rank has. Collective.
 pub fn attach(
     team: &Team,
     block: Result<(Address, u64)>,
@@ -77,7 +77,7 @@ pub fn attach(
     let unfenced = if joins_global_fence() { 0 } else { UNFENCED };
     let mine = [place.key, place.offset, bytes | unfenced];
     let cores = Cores::mine();
-    // More ranks than the machine has cores need not be told on which of them each runs.
+    // With more ranks than cores the ranks need not send on which cores each runs.
     let may_suffice = team.size() <= Cores::of_the_machine();
     let cores = if may_suffice { cores.words() } else { &[] };
     let card = mine.iter().chain(cores).flat_map(|number| number.to_ne_bytes());
@@ -106,7 +106,7 @@ pub fn attach(
         if may_suffice { cores.with(&numbers(&all[rank][8 * NUMBERS..])) } else { cores }
     });
     let fenced = near().all(|rank| number(rank, NUMBERS - 1) & UNFENCED == 0);
-    // An error would have been told above.
+    // agree() has returned the error already.
     let inner = |error| Failure { error, everywhere: false };
     let mut members = members.map_err(inner)?;
     for member in members.iter_mut().filter(|member| member.rank == team.me) {
@@ -120,7 +120,7 @@ pub fn attach(
     Ok(Attached { members, crowded: cores.count() < near().count(), fenced, shadows })
 }
 
-/// Maps a rank's block and reads what stands there, once, believing nothing.
+/// Maps a rank's block, reads its head once and checks every number in it.
 fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> {
     let (services, peer) = (&team.services, team.peers[rank]);
     map(services, peer, place, bytes)?;
@@ -132,10 +132,10 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
     else {
         fail!(ERR_PEER_DEAD, "the session of rank {peer} is gone");
     };
-    // SAFETY: the block begins with a card, of which any bytes are valid numbers. The peer keeps it
-    // until this rank has left.
-    let card = unsafe { base.cast::<Card>().read_volatile() };
-    // SAFETY: the session follows, in as many bytes as are left of the block.
+    // SAFETY: the block begins with a head, in which any bytes are valid numbers. The peer keeps
+    // the block until this rank has left.
+    let card = unsafe { base.cast::<BlockHead>().read_volatile() };
+    // SAFETY: the session follows, in the rest of the block.
     let session = unsafe { Session::open(base.add(SESSION as usize), (bytes - SESSION) as usize) };
     let (Some(session), Ok(turns)) = (session, u32::try_from(card.turns)) else {
         fail!(ERR_INTERNAL, "rank {peer} has no session where it says");
@@ -169,14 +169,13 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
         session.enter();
     }
     let address = Address { offset: place.offset + SESSION, ..place };
-    // In larger teams a deliverer may not know the rank that the next step names.
+    // In larger teams a deliverer may not know a rank that the next step names.
     let (shared, notified) = (card.shared != 0 && team.size() <= EVERYBODY, card.notified != 0);
     let word = word(services, peer, card.word).filter(|_| shared);
     Ok(Member { rank, peer, session, address, memory, shared, notified, word })
 }
 
-/// The word of a rank's completion. One that cannot be mapped, or that is none, is left to its
-/// owner.
+/// The word of a rank's completion. If it cannot be mapped here, only the owner changes it.
 fn word(services: &Services, peer: u32, [kind, key, offset]: [u64; 3]) -> Option<Word> {
     let kind =
         [completion::STORE, completion::ADD].into_iter().find(|known| kind == (*known).into())?;

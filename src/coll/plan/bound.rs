@@ -1,9 +1,9 @@
-//! Plans whose buffers are named anew with each start: what their owner keeps of it.
-//! `runner/binding` says how the others hear of the places.
+//! Plans of which each start may name other buffers: what the owner keeps. `runner/binding` says
+//! how other ranks learn the places.
 //!
-//! A buffer that peers do not map is copied to a block of the arena that stays with the plan, and
-//! that block is bound: by the thread that starts, before the others can know of the round. The
-//! output is copied back before the user is told of the round's end.
+//! A buffer that peers do not map is replaced by a block of the arena, which stays with the plan
+//! and is bound. The starting thread copies the input there before other ranks can know of the
+//! round; the output is copied back before the user is told of the round's end.
 
 use crate::coll::arena::Block;
 use crate::coll::plan::asked::sides;
@@ -19,20 +19,20 @@ use crate::util::status::{Result, Status};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The buffers of one plan. The thread that starts a round writes all words, between two rounds;
-/// the thread that ends the round reads them. The numbers of rounds order both.
+/// The buffers of one plan. Between two rounds the starting thread writes all words; the thread
+/// that ends the round reads them. The counters of rounds order both.
 pub(super) struct Bound {
     touched: Touched,
     sides: [Side; 2],
-    /// The places have been checked and bound.
+    /// Whether the present places have been checked and bound.
     checked: AtomicBool,
 }
 
-/// Input or output.
+/// Input or output: where the user's buffer lies.
 struct Side {
     key: AtomicU64,
     offset: AtomicU64,
-    /// Peers do not map the user's memory: they use the copy.
+    /// Whether peers use the copy, since they do not map the user's buffer.
     copied: AtomicBool,
     copy: Once<Block>,
 }
@@ -49,7 +49,7 @@ impl Side {
 }
 
 impl Bound {
-    /// At first the buffers lie at these places.
+    /// For buffers that lie at `places` at first.
     pub(super) fn new(touched: Touched, places: [Address; 2]) -> Bound {
         let sides = places.map(|place| Side {
             key: AtomicU64::new(place.key),
@@ -60,7 +60,7 @@ impl Bound {
         Bound { touched, sides, checked: AtomicBool::new(false) }
     }
 
-    /// Where the user's buffers lay in the last round.
+    /// The user's buffers of the last round.
     #[inline]
     pub(super) fn places(&self) -> [Address; 2] {
         [self.sides[0].place(), self.sides[1].place()]
@@ -68,13 +68,13 @@ impl Bound {
 }
 
 impl Plan {
-    /// Where the user's buffers lay in the last round, if starts may name others.
+    /// The user's buffers of the last round, if each start may name others.
     pub fn places(&self) -> Option<[Address; 2]> {
         self.bound.as_ref().map(Bound::places)
     }
 
-    /// Starts the next round with the input and the output at these places. Only for a plan that
-    /// was made for that.
+    /// Starts the next round with input and output at these places. Refused unless the plan was
+    /// made with LLCL_COLL_REBIND.
     #[inline]
     pub fn start_with(&self, places: [Address; 2]) -> Result<()> {
         let Some(bound) = &self.bound else {
@@ -87,7 +87,7 @@ impl Plan {
         if !self.is_settled(self.rounds.load(Ordering::Relaxed)) {
             fail!(ERR_STATE, "the plan's previous round has not been waited for");
         }
-        // A region that was freed since is found by the first step that touches it.
+        // If a region was freed since, the first step that touches it finds that.
         if !bound.checked.load(Ordering::Relaxed) || bound.places() != places {
             self.bind(bound, places)?;
         }
@@ -97,8 +97,7 @@ impl Plan {
         self.begin()
     }
 
-    /// From the next round on this function of the user's is called. Not while a round is under
-    /// way.
+    /// Sets the user's function for the next rounds. Does nothing while a round is under way.
     pub fn use_function(&self, function: Reduction, data: *mut c_void) {
         if let Some(Combiner::User(user, _)) = &self.stage.combiner
             && self.is_settled(self.rounds.load(Ordering::Relaxed))
@@ -107,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// Tells the peers where the buffers lie from now on.
+    /// Checks the places and binds them, or the copies that stand for them.
     #[cold]
     fn bind(&self, bound: &Bound, places: [Address; 2]) -> Result<()> {
         let found = sides(&self.services, &bound.touched, places)?;
@@ -124,7 +123,7 @@ impl Plan {
             side.copied.store(copied[at], Ordering::Relaxed);
             let copy = side.copy.get().filter(|_| copied[at]);
             if let Memory::Bound(binding, _) = own[at] {
-                // SAFETY: it lies in this rank's block, which stays as long as the plan.
+                // SAFETY: the binding lies in this rank's block, which stays as long as the plan.
                 unsafe { &*binding }.store(copy.map_or(places[at], |copy| copy.place));
             }
         }
@@ -140,7 +139,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Copies the output to where the user wants it, if peers could not write there.
+    /// Copies the output to the user's buffer, if peers have written to the copy.
     #[inline]
     pub(super) fn copy_out(&self) -> Result<()> {
         match &self.bound {
@@ -151,8 +150,7 @@ impl Plan {
         }
     }
 
-    /// Copies blocks of the user's buffer to where they lie in the copy, or back; nothing where
-    /// there is none.
+    /// Copies blocks between the user's buffer and its copy; nothing if there is no copy.
     fn copy_side(&self, side: &Side, blocks: &[problem::Block], inwards: bool) -> Result<()> {
         let Some(copy) = side.copy.get().filter(|_| side.is_copied()) else { return Ok(()) };
         let bounce = |block: &problem::Block| Bounce::of(side.place(), copy.address, block);
@@ -162,8 +160,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Gives the copies back. Nobody touches those of a plan whose last round has ended well; after
-    /// a failure they stay.
+    /// Frees the copies. After a failed round they stay, since a late thread might still touch
+    /// them.
     pub(super) fn discard_copies(&self) {
         let ended_well =
             self.outcome.load(Ordering::Relaxed) == Status::OK.0 && self.trouble().is_none();

@@ -1,4 +1,4 @@
-//! What the ranks of a team tell each other when they make a plan, and what must be alike.
+//! Which parameters of a plan must be equal at all ranks, and how the ranks compare them.
 
 use crate::coll::agreement::Cards;
 use crate::coll::choices;
@@ -13,9 +13,9 @@ use crate::util::rounding::Environment;
 use crate::util::status::Result;
 use std::sync::Arc;
 
-/// Bytes of a number that ranks tell each other.
+/// Bytes of a number that ranks exchange.
 const WORD: usize = size_of::<u64>();
-/// Numbers of what a rank asks for that must be alike.
+/// The names of the parameters that must be equal.
 const NAMES: [&str; 14] = [
     "operation",
     "form",
@@ -32,7 +32,7 @@ const NAMES: [&str; 14] = [
     TABLE,
     ENVIRONMENT,
 ];
-/// What must be alike, as numbers.
+/// The values of the parameters that must be equal.
 pub type Alike = [u64; NAMES.len()];
 
 const ALGORITHM: &str = "algorithm";
@@ -41,14 +41,15 @@ const ENVIRONMENT: &str = "the floating-point environment";
 
 /// What the ranks have found out about each other.
 pub struct Agreed {
-    /// Peers do not map some buffer of some rank's.
+    /// Whether at any rank peers do not map a buffer.
     pub unmapped: bool,
-    /// Where they run; None: all share memory.
+    /// The nodes of the ranks; None: all ranks share memory.
     pub nodes: Option<Arc<Nodes>>,
 }
 
-/// Compares what this rank asks for with what the others do. An error of one, or a difference, is
-/// an error for all. `mine`: whether peers do not map some buffer of this rank's. Collective.
+/// Compares this rank's parameters with those of the others. An error or a difference is an error
+/// at all ranks. `mine`: whether peers do not map a buffer of this rank, or why its parameters were
+/// refused. Collective.
 pub fn agree(
     team: &Team,
     asked: &Asked,
@@ -57,10 +58,10 @@ pub fn agree(
 ) -> Result<Agreed> {
     let own = alike(team, asked, forced);
     let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
-    // All bits but the lowest are for the digest.
+    // The digest takes all bits but the lowest.
     let unmapped = u128::from(*mine.as_ref().unwrap_or(&false));
     let number = digest(bytes.iter().copied()) & !1 | unmapped;
-    // Alike at all ranks: whether there is a wire, and so a number.
+    // Either all ranks have a wire, and so the number of a node, or none has.
     let node = team.services.routes.fabric().node().map(u64::to_ne_bytes);
     let card = [&number.to_ne_bytes()[..], node.as_ref().map_or(&[][..], |node| node)].concat();
     let all = team.exchange_with_status(mine.map(drop), &card)?;
@@ -74,10 +75,10 @@ pub fn agree(
     Ok(Agreed { unmapped, nodes })
 }
 
-/// Bytes of a card before the number of the node.
+/// Bytes of the digest, before the number of the node.
 const DIGEST: usize = size_of::<u128>();
 
-/// The numbers of the ranks are not alike: which, and where.
+/// The digests differ: names the first parameter that differs, and a rank where it does.
 fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<Agreed> {
     let cards = cards.iter().map(numbers).collect::<Vec<_>>();
     for (at, name) in NAMES.iter().enumerate() {
@@ -114,7 +115,7 @@ fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<Agreed> {
     fail!(ERR_INTERNAL, "the ranks ask for the same, but their sums differ")
 }
 
-/// What this rank says of what must be alike. `forced`: the algorithm that is asked for by name.
+/// This rank's values of what must be equal. `forced`: the algorithm that it asks for by name.
 pub fn alike(team: &Team, asked: &Asked, forced: Option<&str>) -> Alike {
     let services = &team.services;
     let even = asked.form == Form::Even;
@@ -138,13 +139,13 @@ pub fn alike(team: &Team, asked: &Asked, forced: Option<&str>) -> Alike {
     ]
 }
 
-/// Bytes that another rank has told, as the numbers that they were made of.
+/// The numbers in bytes that a rank has sent.
 pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect()
 }
 
-/// Tells the tables of a v form and hears what the others tell; what the problem needs of them, in
-/// bytes. Collective; a contradiction is found by all.
+/// Exchanges the tables of a v form and returns what the problem needs of them, in bytes. A
+/// contradiction between two tables is an error at all ranks. Collective.
 pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     let given = asked.given();
     let words = told(problem, given);

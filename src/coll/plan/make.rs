@@ -1,4 +1,5 @@
-//! Making a plan: the ranks agree, choose an algorithm, lay out their sessions and map each
+//! Making a plan: the ranks agree on the parameters, choose an algorithm, lay out their sessions
+//! and map each other's.
 //! other's.
 
 use crate::coll::agreement::Failure;
@@ -6,7 +7,7 @@ use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
 use crate::coll::arena::{self, Arena};
 use crate::coll::plan::asked::{Asked, Checked, Form, Side};
-use crate::coll::plan::attach::{Attached, Card, SESSION, attach};
+use crate::coll::plan::attach::{Attached, BlockHead, SESSION, attach};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::compare::{Agreed, agree, varied};
 use crate::coll::plan::policy::{AT_START, COPIED};
@@ -33,32 +34,33 @@ use crate::util::status::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-/// In teams of up to so many ranks a plan looks into the programs of all for steps that touch its
+/// In teams of up to so many ranks each rank looks into all programs for steps that touch its
 /// buffers.
 const PROGRAMS: usize = 64;
 
-/// How an input or an output is used.
+/// Which memory the steps use for an input or output.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Peers map it, or there is none.
+enum BufferUse {
+    /// The user's buffer, which peers map; or there is no buffer.
     Mapped,
-    /// They do not: it is copied to or from the plan's own memory.
+    /// The plan's own copy, since peers do not map the user's buffer.
     Bounced,
-    /// It is named with each start.
+    /// The buffer that each start names.
     Bound,
-    /// They do not, and only steps of this rank touch it, which only this rank runs.
+    /// The user's buffer, which peers do not map. Only steps of this rank touch it, and only this
+    /// rank runs them.
     Own,
 }
 
-/// What a plan takes at this rank.
+/// The memory that a plan needs at this rank.
 struct Layout {
     /// Signal words of each queue.
     words: Vec<usize>,
-    /// Where Send, Receive and Scratch of the plan's own begin.
+    /// Where the plan's own Send, Receive and Scratch begin in its block.
     starts: [u64; 3],
-    /// Bytes of its block.
+    /// Bytes of the block.
     total: u64,
-    /// Bytes of this process's own memory.
+    /// Bytes of private memory of this process.
     private: u64,
 }
 
@@ -103,26 +105,26 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         }
         _ => (choice.0, choice.1.to_string()),
     };
-    Site { team, asked, checked, problem, choice, name }.build()
+    PlanBuilder { team, asked, checked, problem, choice, name }.build()
 }
 
-/// About how many bytes of this process's memory it takes to make a plan.
+/// About how many bytes of private memory it takes to make a plan.
 fn takes(ranks: u64) -> u64 {
     4096 * ranks
 }
 
 /// A plan that is being made.
-struct Site<'a> {
+struct PlanBuilder<'a> {
     team: &'a Team,
     asked: &'a Asked,
     checked: Checked,
     problem: Problem,
     choice: (&'static Algorithm, String),
-    /// What all ranks call the plan.
+    /// The name of the plan, equal at all ranks.
     name: u64,
 }
 
-impl Site<'_> {
+impl PlanBuilder<'_> {
     fn build(self) -> Result<Arc<Plan>> {
         let program = self.program()?;
         let records = compile(&program);
@@ -147,8 +149,8 @@ impl Site<'_> {
                 Ok(self.finish((made, ways, put_receiver), &layout, met, (program, records)))
             }
             (Err(Failure { error, everywhere }), Ok(made)) => {
-                // Where this rank alone has failed another one may think that the plan was made, or
-                // be reading the session: then the memory stays until the context ends.
+                // Where only this rank has failed, another rank may believe that the plan was made,
+                // or be reading the session. The memory then stays until the context ends.
                 if everywhere {
                     self.team.arena.discard(made);
                 }
@@ -158,13 +160,13 @@ impl Site<'_> {
         }
     }
 
-    /// Whether a rank shares memory with this one.
+    /// Whether `rank` shares memory with this one.
     fn is_near(&self, rank: usize) -> bool {
         self.problem.nodes.as_ref().is_none_or(|nodes| nodes.share(rank, self.team.me))
     }
 
-    /// Where ranks of other nodes put what they have for this one, which they may do as soon as
-    /// they have made the plan.
+    /// The receiver of what ranks of other nodes put. It is registered before the ranks meet, since
+    /// a peer may put as soon as it has made the plan.
     fn put_receiver(&self, program: &Program) -> Option<Arc<PutReceiver>> {
         let ranks = program.far.iter().map(|rank| (self.team.peers[*rank], *rank));
         let services = &self.team.services;
@@ -176,8 +178,8 @@ impl Site<'_> {
         put_receiver
     }
 
-    /// This rank's program. Signals to a queue are counted in the sender's queue of the same
-    /// number.
+    /// This rank's program. It is given as many queues as any rank that it signals needs, since a
+    /// signal to queue q of another rank is counted in the signal words of the own queue q.
     fn program(&self) -> Result<Program> {
         let program = (self.choice.0.program)(&self.problem, self.team.me);
         let Some(mut program) = posted(program, self.team.me, |rank| !self.is_near(rank)) else {
@@ -198,13 +200,13 @@ impl Site<'_> {
         program: &Program,
         records: usize,
         known: &BTreeSet<usize>,
-        ways: [Way; 2],
+        ways: [BufferUse; 2],
     ) -> Layout {
         let lines = |bytes: u64| bytes.next_multiple_of(64);
-        let bounced = |way: Way, bytes: u64| match way {
-            Way::Bound => BINDING,
-            Way::Bounced => bytes,
-            Way::Mapped | Way::Own => 0,
+        let bounced = |way: BufferUse, bytes: u64| match way {
+            BufferUse::Bound => BINDING,
+            BufferUse::Bounced => bytes,
+            BufferUse::Mapped | BufferUse::Own => 0,
         };
         let words = session::words(program, self.team.size());
         let send = SESSION + session::size(&words, records) as u64;
@@ -222,7 +224,7 @@ impl Site<'_> {
             + posted
             + Members::bytes(known, self.team.size())
             + kept * size_of::<Step>()
-            + blocks.iter().filter(|_| ways.contains(&Way::Bounced)).sum::<usize>()
+            + blocks.iter().filter(|_| ways.contains(&BufferUse::Bounced)).sum::<usize>()
                 * size_of::<Bounce>();
         Layout { words, starts: [send, receive, scratch], total, private: private as u64 }
     }
@@ -235,10 +237,10 @@ impl Site<'_> {
         }
     }
 
-    /// How this rank's input and output are used.
-    fn ways(&self) -> [Way; 2] {
+    /// How the steps use this rank's input and output.
+    fn ways(&self) -> [BufferUse; 2] {
         if self.asked.is_rebound() {
-            return [Way::Bound; 2];
+            return [BufferUse::Bound; 2];
         }
         let unmapped = self.checked.unmapped();
         let touched = &self.checked.touched;
@@ -250,13 +252,13 @@ impl Site<'_> {
             false => [true; 2],
         };
         [0, 1].map(|side| match (unmapped[side], others[side]) {
-            (false, _) => Way::Mapped,
-            (true, true) => Way::Bounced,
-            (true, false) => Way::Own,
+            (false, _) => BufferUse::Mapped,
+            (true, true) => BufferUse::Bounced,
+            (true, false) => BufferUse::Own,
         })
     }
 
-    /// Whether steps of other ranks may touch this one's input and output.
+    /// Whether steps of other ranks may touch this rank's input, and its output.
     fn touched_by_others(&self) -> [bool; 2] {
         let (me, ranks) = (self.team.me, self.team.size());
         if ranks > PROGRAMS {
@@ -278,32 +280,33 @@ impl Site<'_> {
         touched
     }
 
-    /// Whether any rank may run this one's steps: what is small is copied for that.
-    fn is_shared(&self, ways: [Way; 2], program: &Program) -> bool {
+    /// Whether threads of any rank may run this rank's steps. Small buffers that peers do not map
+    /// are copied to make that possible.
+    fn is_shared(&self, ways: [BufferUse; 2], program: &Program) -> bool {
         let user_function = matches!(self.checked.combiner, Some(Combiner::User(..)));
         let touched = &self.checked.touched;
         let blocks = [&touched.send, &touched.held, &touched.written];
         let small =
             blocks.iter().flat_map(|blocks| blocks.iter()).map(|block| block.size).sum::<u64>()
                 <= COPIED;
-        let any_ranks = |way: &Way| match way {
-            Way::Mapped | Way::Bound => true,
-            Way::Bounced => small,
-            Way::Own => false,
+        let any_ranks = |way: &BufferUse| match way {
+            BufferUse::Mapped | BufferUse::Bound => true,
+            BufferUse::Bounced => small,
+            BufferUse::Own => false,
         };
-        // Only this rank posts what it puts to other nodes.
+        // Only this rank's threads post what it puts to other nodes.
         let near = program.far.is_empty();
         self.engine() == Engine::Offload && near && !user_function && ways.iter().all(any_ranks)
     }
 
-    /// The memory that only this rank's steps touch and only it reaches.
-    fn own_memory(&self, ways: [Way; 2]) -> [Option<Memory>; 2] {
+    /// The buffers that only this rank's steps touch and only its threads reach.
+    fn own_memory(&self, ways: [BufferUse; 2]) -> [Option<Memory>; 2] {
         let (send, receive) = (&self.checked.send, &self.checked.receive);
         let sides = [(ways[0], self.asked.send, send.0), (ways[1], self.asked.receive, receive.0)];
-        sides.map(|(way, user, bytes)| (way == Way::Own).then_some(Memory::User(user, bytes)))
+        sides.map(|(way, user, bytes)| (way == BufferUse::Own).then_some(Memory::User(user, bytes)))
     }
 
-    /// The word of the completion, where the peers may change it: kind, key and offset.
+    /// The word of the completion, if peers may change it: kind, key and offset.
     fn word(&self) -> Option<[u64; 3]> {
         let Completion { kind, target, .. } = self.asked.on_complete;
         let is_word = kind == completion::STORE || kind == completion::ADD;
@@ -311,35 +314,35 @@ impl Site<'_> {
         Some([kind.into(), place.key, place.offset])
     }
 
-    /// Writes the card and the session.
+    /// Writes the block: head, session and, for engine `offload`, the records.
     fn lay_out(
         &self,
-        (made, ways): (&arena::Block, [Way; 2]),
+        (made, ways): (&arena::Block, [BufferUse; 2]),
         layout: &Layout,
         program: &Program,
         records: &[Record],
     ) {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
-        // Where a completion tells the user of the end, he may look at nothing else.
+        // A user whom a completion tells of the end may never wait, so nobody would run the tail.
         let silent = self.asked.on_complete.kind == completion::NONE;
         let has_tail = silent && self.is_shared(ways, program) && lengths.len() == 1;
         let tail = if has_tail { tail(&program.queues[0], AT_START) } else { NO_TAIL };
         let base = made.address.wrapping_add(SESSION as usize);
-        // SAFETY: fresh memory that begins with a line, as long as the layout says.
+        // SAFETY: fresh memory that begins at a line and has the size of the layout.
         let session = unsafe { Session::create(base, &layout.words, &lengths, tail) };
         if self.engine() == Engine::Offload {
-            // SAFETY: nobody else knows it yet.
+            // SAFETY: no other thread knows of the session yet.
             unsafe { session.write(records) };
         }
         let [send, receive, scratch] = layout.starts;
-        let side = |side: &Side, way: Way, user: Address, own: u64| match way {
-            Way::Mapped if side.1.is_some() => [user.key, user.offset, side.0],
-            Way::Own => [0, own, 0],
+        let side = |side: &Side, way: BufferUse, user: Address, own: u64| match way {
+            BufferUse::Mapped if side.1.is_some() => [user.key, user.offset, side.0],
+            BufferUse::Own => [0, own, 0],
             _ => [0, own, side.0],
         };
-        let (shared, bounced) = (self.is_shared(ways, program), ways.contains(&Way::Bounced));
+        let (shared, bounced) = (self.is_shared(ways, program), ways.contains(&BufferUse::Bounced));
         let notified = self.asked.on_complete.kind != completion::NONE || bounced && !shared;
-        let card = Card {
+        let head = BlockHead {
             shared: shared.into(),
             notified: notified.into(),
             bound: self.asked.is_rebound().into(),
@@ -351,24 +354,27 @@ impl Site<'_> {
             ],
             // Output that is bound or bounced may have to be copied by its owner before the user is
             // told.
-            word: self.word().filter(|_| shared && ways == [Way::Mapped; 2]).unwrap_or_default(),
+            word: self
+                .word()
+                .filter(|_| shared && ways == [BufferUse::Mapped; 2])
+                .unwrap_or_default(),
         };
-        // SAFETY: the block begins with room for a card; nobody else knows it yet.
-        unsafe { made.address.cast::<Card>().write(card) };
+        // SAFETY: the block begins with space for its head; no other thread knows of it yet.
+        unsafe { made.address.cast::<BlockHead>().write(head) };
     }
 
     fn finish(
         self,
-        (made, ways, put_receiver): (arena::Block, [Way; 2], Option<Arc<PutReceiver>>),
+        (made, ways, put_receiver): (arena::Block, [BufferUse; 2], Option<Arc<PutReceiver>>),
         layout: &Layout,
         Attached { members, crowded, fenced, shadows }: Attached,
         (program, records): (Program, Vec<Record>),
     ) -> Arc<Plan> {
         let engine = self.engine();
-        let Site { team, asked, checked, problem, choice, name, .. } = self;
+        let PlanBuilder { team, asked, checked, problem, choice, name, .. } = self;
         let own = &members[team.me];
         let bounces = |(user, at): (Address, usize), blocks: &[Block]| {
-            let bounced = ways[at] == Way::Bounced;
+            let bounced = ways[at] == BufferUse::Bounced;
             let start = made.address.wrapping_add(layout.starts[at] as usize);
             let bounce = |block: &Block| Bounce::of(user, start, block);
             blocks.iter().filter(|_| bounced).map(bounce).collect::<Vec<_>>()
@@ -398,7 +404,7 @@ impl Site<'_> {
             routes: team.services.routes.clone(),
         };
         let program = (engine == Engine::Thread).then_some(program);
-        let bound = (ways == [Way::Bound; 2])
+        let bound = (ways == [BufferUse::Bound; 2])
             .then(|| Bound::new(checked.touched, [asked.send, asked.receive]));
         let plan = Arc::new(Plan::new(
             (team.services.clone(), team.arena.clone()),

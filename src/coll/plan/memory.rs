@@ -1,4 +1,5 @@
-//! What plans of very large teams take at a rank, counted without making them.
+//! Tests of the memory that plans of very large teams take at a rank, counted without making the
+//! plans.
 
 use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::nodes::Nodes;
@@ -32,7 +33,7 @@ fn bytes(program: &Program, rank: usize) -> (u64, u64) {
     (SESSION + session + scratch, private as u64)
 }
 
-/// The ranks that a program signals, and those whose signals it waits for.
+/// How many ranks a program signals, and of how many it awaits signals.
 fn edges(program: &Program) -> (usize, usize) {
     let steps = || program.queues.iter().flatten();
     let out = steps().filter_map(|step| step.signal).map(|signal| signal.rank);
@@ -92,8 +93,8 @@ fn a_thousand_plans_of_a_thousand_ranks_fit() {
     }
 }
 
-/// Each rank on a node of its own, or nodes of eight ranks: what stands for a rank's neighbours
-/// comes to what the schedule takes.
+/// Each rank on a node of its own, or nodes of eight ranks. The memory for a rank's peers follows
+/// from its schedule, not from the team.
 #[test]
 fn a_plan_over_nodes_grows_with_its_schedule_and_not_with_the_team() {
     for (ranks, each) in [(RANKS, 1), (10_000, 1), (RANKS, 8), (10_000, 8)] {
