@@ -1,8 +1,8 @@
-//! The table by which algorithms are chosen, if the user has given one: a file, named by
-//! LLCL_COLL_TABLE, whose rows come before those of the library.
+//! The user's table of algorithms: a file, named by LLCL_COLL_TABLE, whose rows come before those
+//! of the library.
 //!
-//! A row is a line: operation, most ranks, most bytes, algorithm; `-` for ranks or bytes: any
-//! number. What follows `#` is a comment. The first row that fits wins. `bench_c/tune` writes such
+//! Each line is a row: operation, most ranks, most bytes, algorithm. `-` stands for any number of
+//! ranks or bytes. `#` begins a comment. The first row that fits wins. `bench_c/tune` writes such
 //! files.
 
 use crate::coll::select::{OPERATIONS, Row, named};
@@ -15,18 +15,18 @@ use std::ffi::OsStr;
 pub const VARIABLE: &str = "LLCL_COLL_TABLE";
 const REASON: &str = "LLCL_COLL_TABLE says so";
 
-/// The rows of the file; none where no file is named.
+/// The rows of the file; empty without a file.
 #[derive(Default)]
 pub struct Choices {
-    /// In the order of the file.
+    /// The rows, in the order of the file.
     pub rows: Vec<Row>,
-    /// A number by which ranks find that their tables differ.
+    /// A digest of the rows, by which ranks notice that their tables differ.
     pub number: u64,
 }
 
 impl Choices {
-    /// Reads the file that the environment names. Refuses one that is not right with its name, the
-    /// line, and what was expected.
+    /// Reads the file that the environment names. The error for a wrong line names the file, the
+    /// line and what was expected.
     pub fn from_environment() -> Result<Choices> {
         match std::env::var_os(VARIABLE) {
             Some(file) if !file.is_empty() => Choices::read(&file),

@@ -1,4 +1,4 @@
-//! What a context has of collectives: its teams and plans.
+//! The collectives of a context: its teams, plans and their memory.
 
 use crate::coll::arena::Arena;
 use crate::coll::cache::Asynchronous;
@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks whether calls wait.
+/// Pause between two looks whether calls still wait.
 const NAP: Duration = Duration::from_micros(100);
-/// How long a thread may stay in a function of the user when everything else is over.
+/// How long leave() waits for a thread that is in a function of the user.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// See the head of the file. Made at first use.
+/// Teams and plans of a context; made at first use.
 pub struct Collectives {
     inner: Once<Inner>,
     choices: Arc<Choices>,
@@ -29,25 +29,25 @@ struct Inner {
     arena: Arc<Arena>,
     handles: Arc<Handles>,
     world: Once<WorldTeam>,
-    /// Lists of which teams were made, and how often: calls with one list meet in the order in
-    /// which they come.
+    /// For each list of ranks how many teams were made of it: calls with equal lists are matched in
+    /// their order.
     lists: Mutex<HashMap<Box<[u32]>, u64>>,
 }
 
 struct WorldTeam(*mut TeamHandle);
 
-// SAFETY: a handle may be used by any thread, and the context keeps it.
+// SAFETY: any thread may use a handle, and the context keeps it.
 unsafe impl Send for WorldTeam {}
 // SAFETY: as above.
 unsafe impl Sync for WorldTeam {}
 
 impl Collectives {
-    /// With these choices of algorithms.
+    /// With the algorithms that `choices` names.
     pub fn new(choices: Choices) -> Collectives {
         Collectives { inner: Once::new(), choices: Arc::new(choices) }
     }
 
-    /// Those of another context, with the same choices.
+    /// For another context, with the same choices.
     pub fn alike(&self) -> Collectives {
         Collectives { inner: Once::new(), choices: self.choices.clone() }
     }
@@ -63,8 +63,8 @@ impl Collectives {
         Ok(inner)
     }
 
-    /// Ends the threads of teams: lets them work through the calls that were taken on, until
-    /// `limit`, and ends the others with ERR_CANCELED. False: one is in a function of the user.
+    /// Ends the threads of teams: until `limit` they work through their lists, then the calls that
+    /// remain end with ERR_CANCELED. False: a thread is in a function of the user.
     pub fn leave(&self, limit: Instant) -> bool {
         let Some(inner) = self.inner.get() else { return true };
         let idle = || inner.handles.all_calls(Asynchronous::is_idle);
@@ -89,7 +89,7 @@ impl Collectives {
         Ok(world.0)
     }
 
-    /// A team of these ranks. Collective over them.
+    /// Makes a team of these ranks. Collective over them.
     pub fn create(&self, context: &Context, ranks: &[u32]) -> Result<*mut TeamHandle> {
         let inner = self.inner(context)?;
         inner.services.may_block()?;

@@ -1,7 +1,7 @@
-//! Layer 5: persistent collectives. A collective is planned once (`plan`), as a schedule
-//! (`schedule`) that an algorithm (`algorithms`) makes from numbers alone; the session of each rank
-//! (`runner::session`) lies in memory that all its peers map, and the thread that delivers a signal
-//! runs what the signal releases (`runner::shared`).
+//! Layer 5: persistent collectives. The ranks make a plan once (`plan`): an algorithm
+//! (`algorithms`) makes a schedule from numbers alone (`schedule`), and each rank lays its part out
+//! as a session (`runner::session`) in memory that all its peers map. The thread that delivers a
+//! signal runs the steps that it releases (`runner::shared`).
 
 mod agreement;
 pub mod algorithms;

@@ -1,4 +1,4 @@
-//! Which ranks of a team share a node, and so memory.
+//! Which ranks of a team share a node and its memory.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,14 +6,14 @@ use std::hash::Hash;
 /// The nodes of a team, numbered in the order of their first ranks.
 #[derive(Clone, Debug)]
 pub struct Nodes {
-    /// By rank the number of its node.
+    /// The node of each rank.
     of: Vec<u32>,
-    /// By node its ranks, in their order.
+    /// The ranks of each node, in their order.
     members: Vec<Vec<usize>>,
 }
 
 impl Nodes {
-    /// From what names the node of each rank.
+    /// From a name of the node of each rank, by rank.
     pub fn new<Name: Eq + Hash>(names: impl IntoIterator<Item = Name>) -> Nodes {
         let mut known = HashMap::new();
         let mut nodes = Nodes { of: Vec::new(), members: Vec::new() };
@@ -28,17 +28,17 @@ impl Nodes {
         nodes
     }
 
-    /// One node for all of so many ranks.
+    /// A single node with `ranks` ranks.
     pub fn one(ranks: usize) -> Nodes {
         Nodes::new((0..ranks).map(|_| ()))
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub fn count(&self) -> usize {
         self.members.len()
     }
 
-    /// The number of a rank's node.
+    /// The node of a rank.
     pub fn of(&self, rank: usize) -> usize {
         self.of[rank] as usize
     }
@@ -53,7 +53,7 @@ impl Nodes {
         self.count() == self.of.len()
     }
 
-    /// The ranks of a rank's node, in their order.
+    /// The ranks of the node of `rank`, itself included, in their order.
     pub fn beside(&self, rank: usize) -> &[usize] {
         &self.members[self.of(rank)]
     }
@@ -63,17 +63,17 @@ impl Nodes {
         &self.members[node]
     }
 
-    /// How many ranks the smallest node has.
+    /// The number of ranks of the smallest node.
     pub fn least(&self) -> usize {
         self.members.iter().map(Vec::len).min().unwrap_or(0)
     }
 
-    /// By node its rank number `index`, of nodes that all have so many.
+    /// The rank number `index` of each node. Every node must have more ranks than `index`.
     pub fn indices(&self, index: usize) -> Vec<usize> {
         self.members.iter().map(|members| members[index]).collect()
     }
 
-    /// By node the rank that stands for it: its first, but the root for its own node.
+    /// The leader of each node: its first rank; at the root's node the root.
     pub fn leaders(&self, root: usize) -> Vec<usize> {
         let mut leaders = self.indices(0);
         leaders[self.of(root)] = root;

@@ -1,5 +1,6 @@
-//! What teams and plans are for the user: objects with an address of their own, which outlive team,
-//! plan and context, so that a handle that was freed is recognised and not followed.
+//! The handles of teams and plans that users hold. A handle is an object with its own address,
+//! which outlives its team or plan and the context; so the library recognises a handle that was
+//! freed and does not follow it.
 
 use crate::coll::cache::{Asynchronous, Cache, Call, Start};
 use crate::coll::plan::asked::{Asked, Form};
@@ -19,20 +20,20 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// Handles that were freed and are kept from reuse, so that a second free is told as such.
-const QUARANTINE: usize = 256;
+/// So many freed handles are not used again, so that a second free of one is refused.
+const NOT_REUSED: usize = 256;
 
-/// The object behind a handle, and the handle.
+/// What a handle names, until it is freed.
 struct Slot<T> {
-    /// From Box::into_raw; null once it is freed.
+    /// From Box::into_raw; null after the free.
     live: AtomicPtr<T>,
 }
 
 impl<T> Slot<T> {
     #[inline(always)]
     fn get(&self, what: &str) -> Result<&T> {
-        // SAFETY: it is null or what put() has boxed; the thread that frees it excludes others, by
-        // contract. Acquire: pairs with put().
+        // SAFETY: null, or what put() has boxed. The caller promises that no other thread frees the
+        // handle at the same time. Acquire: pairs with put().
         let live = unsafe { self.live.load(Ordering::Acquire).as_ref() };
         live.ok_or_else(|| freed_before(what))
     }
@@ -43,7 +44,7 @@ impl<T> Slot<T> {
 
     fn take(&self) -> Option<T> {
         let live = self.live.swap(std::ptr::null_mut(), Ordering::AcqRel);
-        // SAFETY: it comes from put(), and nobody else takes it again.
+        // SAFETY: put() has boxed it, and the swap gives it to one thread only.
         (!live.is_null()).then(|| *unsafe { Box::from_raw(live) })
     }
 }
@@ -60,7 +61,7 @@ impl<T> Drop for Slot<T> {
     }
 }
 
-/// A team as its user holds it.
+/// A team, as its user holds it.
 pub struct TeamHandle {
     team: Slot<LiveTeam>,
     home: Weak<Handles>,
@@ -69,14 +70,14 @@ pub struct TeamHandle {
 
 struct LiveTeam {
     team: Arc<Team>,
-    /// It is the team of all ranks, which is not freed.
+    /// Whether it is the team of all ranks, which is never freed.
     world: bool,
     barrier: Once<Arc<Plan>>,
     cache: Mutex<Cache>,
     calls: Arc<Asynchronous>,
 }
 
-/// A plan as its user holds it.
+/// A plan, as its user holds it.
 pub struct PlanHandle {
     plan: Slot<Rounds>,
     home: Weak<Handles>,
@@ -87,29 +88,29 @@ pub struct PlanHandle {
 static TEAMS: Shells<TeamHandle> = Shells::new();
 static PLANS: Shells<PlanHandle> = Shells::new();
 
-/// A context's handles.
+/// The handles of a context.
 #[derive(Default)]
 pub struct Handles {
-    teams: Mutex<Shelf<TeamHandle>>,
-    plans: Mutex<Shelf<PlanHandle>>,
+    teams: Mutex<Table<TeamHandle>>,
+    plans: Mutex<Table<PlanHandle>>,
 }
 
 #[allow(clippy::vec_box, reason = "users hold the addresses")]
-struct Shelf<T> {
+struct Table<T> {
     all: Vec<Box<T>>,
     freed: VecDeque<usize>,
 }
 
-impl<T> Default for Shelf<T> {
-    fn default() -> Shelf<T> {
-        Shelf { all: Vec::new(), freed: VecDeque::new() }
+impl<T> Default for Table<T> {
+    fn default() -> Table<T> {
+        Table { all: Vec::new(), freed: VecDeque::new() }
     }
 }
 
-impl<T> Shelf<T> {
-    /// A handle that is not in use; `ended`: those of contexts that have ended.
+impl<T> Table<T> {
+    /// An unused handle: a freed one, one of `ended`, or a new one.
     fn place(&mut self, ended: &Shells<T>, make: impl FnOnce(usize) -> T) -> &T {
-        let again = if self.freed.len() > QUARANTINE { self.freed.pop_front() } else { None };
+        let again = if self.freed.len() > NOT_REUSED { self.freed.pop_front() } else { None };
         let at = again.unwrap_or_else(|| {
             self.all.push(ended.place(make(self.all.len())));
             self.all.len() - 1
@@ -118,8 +119,8 @@ impl<T> Shelf<T> {
     }
 }
 
-fn open<T>(shelf: &Mutex<Shelf<T>>) -> std::sync::MutexGuard<'_, Shelf<T>> {
-    shelf.lock().unwrap_or_else(PoisonError::into_inner)
+fn open<T>(table: &Mutex<Table<T>>) -> std::sync::MutexGuard<'_, Table<T>> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn empty<T>() -> Slot<T> {
@@ -127,26 +128,26 @@ fn empty<T>() -> Slot<T> {
 }
 
 impl Handles {
-    /// A handle of a team. `world`: freeing it does nothing.
+    /// Makes a handle of a team. `world`: freeing it has no effect.
     pub fn keep_team(self: &Arc<Handles>, team: Team, world: bool) -> *mut TeamHandle {
-        let mut shelf = open(&self.teams);
+        let mut table = open(&self.teams);
         let home = Arc::downgrade(self);
-        let handle = shelf.place(&TEAMS, |at| TeamHandle { team: empty(), home, at });
+        let handle = table.place(&TEAMS, |at| TeamHandle { team: empty(), home, at });
         let (team, barrier, cache) = (Arc::new(team), Once::new(), Mutex::default());
         handle.team.put(LiveTeam { team, world, barrier, cache, calls: Arc::default() });
         (&raw const *handle).cast_mut()
     }
 
-    /// Calls this for what each team has of calls that do not wait, until it answers false.
+    /// Calls `visit` for the asynchronous calls of each team, until it returns false.
     pub fn all_calls(&self, mut visit: impl FnMut(&Asynchronous) -> bool) -> bool {
         let teams = open(&self.teams);
         teams.all.iter().filter_map(|it| it.team.get("team").ok()).all(|it| visit(&it.calls))
     }
 
     fn keep_plan(self: &Arc<Handles>, plan: Rounds) -> *mut PlanHandle {
-        let mut shelf = open(&self.plans);
+        let mut table = open(&self.plans);
         let home = Arc::downgrade(self);
-        let handle = shelf.place(&PLANS, |at| PlanHandle { plan: empty(), home, at });
+        let handle = table.place(&PLANS, |at| PlanHandle { plan: empty(), home, at });
         handle.plan.put(plan);
         (&raw const *handle).cast_mut()
     }
@@ -164,7 +165,8 @@ impl Drop for Handles {
 }
 
 impl LiveTeam {
-    /// What agrees with the other ranks comes behind the calls that do so on the team's thread.
+    /// For calls that exchange with other ranks: waits until the team's thread has worked through
+    /// the calls before them.
     fn in_order(&self) -> Result<()> {
         self.team.services.may_block()?;
         self.calls.wait(&self.team.services);
@@ -177,22 +179,22 @@ impl TeamHandle {
         self.team.get("team")
     }
 
-    /// This rank's number in it.
+    /// This rank's number in the team.
     pub fn rank(&self) -> Option<u32> {
         self.live().ok().map(|live| live.team.me as u32)
     }
 
-    /// How many ranks it has; 0 once it is freed.
+    /// The number of ranks; 0 after the free.
     pub fn size(&self) -> u32 {
         self.live().map_or(0, |live| live.team.size() as u32)
     }
 
-    /// The number in the world of one of its ranks.
+    /// The world rank of a rank of the team.
     pub fn peer(&self, rank: u32) -> Option<u32> {
         self.live().ok()?.team.peers.get(rank as usize).copied()
     }
 
-    /// The number in it of a rank of the world.
+    /// The rank in the team of a world rank.
     pub fn find(&self, peer: u32) -> Option<u32> {
         Some(self.live().ok()?.team.find(peer)? as u32)
     }
@@ -204,7 +206,8 @@ impl TeamHandle {
         }
     }
 
-    /// Makes teams of the ranks that give the same colour; null without one. Collective.
+    /// Makes a team of the ranks that give the same colour; null for a rank that gives none.
+    /// Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<*mut TeamHandle> {
         let (live, home) = (self.live()?, self.home()?);
         live.in_order()?;
@@ -212,7 +215,7 @@ impl TeamHandle {
         Ok(made.map_or(std::ptr::null_mut(), |team| home.keep_team(team, false)))
     }
 
-    /// Ends the team at this rank.
+    /// Frees the team at this rank.
     pub fn free(&self) -> Result<()> {
         let live = self.live()?;
         live.team.services.may_block()?;
@@ -239,9 +242,9 @@ impl TeamHandle {
         Ok(home.keep_plan(Rounds::make(&live.team, asked)?))
     }
 
-    /// Runs an operation once, by a plan that is kept for further calls where that is possible.
+    /// Runs an operation once and waits. The plan is kept for further calls, if the configuration
+    /// allows it. `call`: the parameters and buffers, if they may repeat those of an earlier call.
     /// Collective.
-    /// `call`: what is asked for, with its buffers, if the same may have been asked for before.
     pub fn now(
         &self,
         call: Option<(Call, [Address; 2])>,
@@ -250,7 +253,7 @@ impl TeamHandle {
         let live = self.live()?;
         let services = &live.team.services;
         services.may_block()?;
-        // One call at a time: their order decides which plans are kept.
+        // One call at a time: the order of the calls decides which plans the cache keeps.
         let mut cache = live.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((call, places)) = &call
             && let Some(done) = cache.repeat(&live.team, call, *places)
@@ -269,7 +272,7 @@ impl TeamHandle {
         ended
     }
 
-    /// Starts an operation, or leaves it to the team's thread. See Asynchronous::begin().
+    /// Starts an operation or leaves it to the team's thread; see Asynchronous::begin().
     pub fn begin(
         &self,
         start: Start,
@@ -280,7 +283,7 @@ impl TeamHandle {
         live.calls.begin(&live.team, start, call, asked)
     }
 
-    /// A barrier, by a plan that is made at the first one. Collective.
+    /// A barrier. Its plan is made at the first one. Collective.
     pub fn barrier(&self) -> Result<()> {
         let live = self.live()?;
         live.team.services.may_block()?;
@@ -320,12 +323,12 @@ impl PlanHandle {
         self.live()?.wait(timeout)
     }
 
-    /// What it consists of, and how often it was started.
+    /// See Plan::about().
     pub fn about(&self) -> Result<(About, &[CString; 2], u64)> {
         Ok(self.live()?.about())
     }
 
-    /// Ends the plan at this rank.
+    /// Frees the plan at this rank.
     pub fn free(&self) -> Result<()> {
         self.live()?.free()?;
         drop(self.plan.take());

@@ -1,4 +1,4 @@
-//! What is asked of a collective, as the algorithms see it: numbers, no addresses.
+//! A collective operation as the algorithms see it: numbers without addresses.
 
 use crate::coll::nodes::Nodes;
 use crate::coll::schedule::{Place, receive, send};
@@ -8,36 +8,36 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Operation {
-    /// Nobody leaves before everybody has come.
+    /// No rank leaves before all ranks have come.
     Barrier = 0,
-    /// The root's bytes for everybody.
+    /// All ranks get the root's vector.
     Broadcast = 1,
-    /// Everybody's vectors combined, at the root.
+    /// The root gets the combination of all ranks' vectors.
     Reduce = 2,
-    /// Everybody's vectors combined, for everybody.
+    /// All ranks get the combination of all ranks' vectors.
     Allreduce = 3,
-    /// A block of everybody at the root, in the order of ranks.
+    /// The root gets a block of each rank, in the order of ranks.
     Gather = 4,
-    /// A block of the root's for each.
+    /// Each rank gets a block of the root.
     Scatter = 5,
-    /// A block of everybody for everybody.
+    /// All ranks get a block of each rank.
     Allgather = 6,
-    /// A block of everybody's for each.
+    /// Each rank gets a block of each rank, meant for it.
     Alltoall = 7,
-    /// Everybody's vectors combined, a block of the result for each.
+    /// All ranks' vectors are combined, and each rank gets a block of the result.
     ReduceScatter = 8,
-    /// For each the combination of the vectors of the ranks up to it.
+    /// Each rank gets the combination of the vectors of the ranks up to itself.
     Scan = 9,
-    /// For each but the first the combination of the vectors of the ranks before it.
+    /// Each rank but the first gets the combination of the vectors of the ranks before it.
     Exscan = 10,
 }
 
 /// A range of bytes in a buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// Bytes from the buffer's beginning.
+    /// Bytes from the beginning of the buffer.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub size: u64,
 }
 
@@ -46,13 +46,13 @@ pub struct Block {
 pub enum Row {
     /// One for each peer.
     Each(Vec<Block>),
-    /// One for all peers. Of another rank: the only one that is known, that which the program of
-    /// the rank that knows it may name.
+    /// One block for all peers. For another rank's row: the only block of that row that this rank's
+    /// program may name, so the only one that it knows.
     One(Block),
 }
 
 impl Row {
-    /// The block for a peer, or from it.
+    /// The block for a peer, or from a peer.
     pub fn at(&self, peer: usize) -> Block {
         match self {
             Row::Each(blocks) => blocks[peer],
@@ -60,7 +60,7 @@ impl Row {
         }
     }
 
-    /// From elements of so many bytes. Empty blocks begin at 0.
+    /// Converts from elements of `width` bytes. Empty blocks then begin at 0.
     pub fn in_bytes(self, width: u64) -> Row {
         let bytes = |Block { offset, size }| match size {
             0 => Block::default(),
@@ -73,47 +73,48 @@ impl Row {
     }
 }
 
-/// The blocks of the forms with a count for each rank, by rank, as far as one rank knows them: its
-/// own, and of the others those that its program names (`coll::tables`).
+/// The blocks of a v form as one rank knows them: all of its own, and of each other rank those that
+/// its program names (`coll::tables`).
 #[derive(Clone, Debug, Default)]
 pub struct Varied {
-    /// `send[r]` at p: what rank r's input holds for rank p.
+    /// `send[r]` at p: the block of rank r's input for rank p.
     pub send: Vec<Row>,
-    /// `receive[r]` at p: where rank r's output takes what comes from rank p.
+    /// `receive[r]` at p: the block of rank r's output for the data of rank p.
     pub receive: Vec<Row>,
-    /// Bytes of the largest block of any rank, alike at all.
+    /// Bytes of the largest block of any rank; equal at all ranks.
     pub largest: u64,
 }
 
-/// See the head of the file.
+/// The numbers of a collective operation.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
     /// Ranks of the team.
     pub ranks: usize,
-    /// The root, where there is one; else 0.
+    /// The root, if the operation has one; else 0.
     pub root: usize,
-    /// Elements: of the whole vector for broadcast, reduce, allreduce and scan; of one rank's block
-    /// for the others.
+    /// Number of elements: of the whole vector for broadcast, reduce, allreduce and scans; of one
+    /// rank's block for the others.
     pub count: u64,
     /// Bytes of an element.
     pub width: u64,
-    /// Bytes that one step should move at most; at least `width`.
+    /// Most bytes that one step should move; at least `width`.
     pub segment: u64,
-    /// The input lies in the output buffer: at every rank; or, where there is a root, at the root.
+    /// Whether the input lies in the output buffer: at the root if there is one, else at every
+    /// rank.
     pub in_place: bool,
-    /// How many queues a program may have at most: 1 where no two steps of a rank may combine at
-    /// the same time, since only the holder of a queue's claim runs its steps.
+    /// Most queues of a program. It is 1 where two combinations of a rank must not run at the same
+    /// time: only the holder of a queue's claim runs its steps.
     pub queues: usize,
-    /// For the forms with a count for each rank.
+    /// The blocks of a v form.
     pub varied: Option<Varied>,
-    /// Where the ranks run; None: all share memory.
+    /// The nodes of the ranks; None: all ranks share memory.
     pub nodes: Option<Arc<Nodes>>,
 }
 
 impl Problem {
-    /// Bytes of the vector, or of one rank's block where blocks are alike.
+    /// Bytes of the vector, or of a block where all blocks have one length.
     pub fn bytes(&self) -> u64 {
         self.count * self.width
     }
@@ -123,9 +124,9 @@ impl Problem {
         self.varied.as_ref().map_or(self.bytes(), |varied| varied.largest)
     }
 
-    /// The problem as if all blocks of a v form were as large as the largest, and all at one place:
-    /// for questions about programs of other ranks, whose blocks this rank does not know. They
-    /// touch no buffer that these leave alone.
+    /// The problem with blocks of the largest length at offset 0 in place of a v form's blocks. It
+    /// serves questions about programs of other ranks, whose blocks this rank does not know: such a
+    /// program touches at least the buffers that the true one touches.
     pub fn with_equal_blocks(&self) -> Problem {
         let largest = self.largest();
         let row = || vec![Row::One(Block { offset: 0, size: largest }); self.ranks];
@@ -134,7 +135,7 @@ impl Problem {
         Problem { varied, ..self.clone() }
     }
 
-    /// The block that rank `rank`'s input holds for `peer` (gather, allgather: its only block).
+    /// The block of `rank`'s input for `peer`; for gather and allgather its only block.
     pub fn send_block(&self, rank: usize, peer: usize) -> Block {
         let size = self.bytes();
         match (&self.varied, self.operation) {
@@ -146,8 +147,8 @@ impl Problem {
         }
     }
 
-    /// Where rank `rank`'s output takes what comes from `peer` (scatter, reduce-scatter: its only
-    /// block).
+    /// The block of `rank`'s output for the data of `peer`; for scatter and reduce-scatter its only
+    /// block.
     pub fn receive_block(&self, rank: usize, peer: usize) -> Block {
         let size = self.bytes();
         match (&self.varied, self.operation) {
@@ -159,16 +160,16 @@ impl Problem {
         }
     }
 
-    /// Whether rank `rank`'s own contribution already lies where the collective runs in place.
+    /// Whether the contribution of `rank` lies in its output buffer.
     pub fn is_in_place(&self, rank: usize) -> bool {
         let rooted =
             matches!(self.operation, Operation::Reduce | Operation::Gather | Operation::Scatter);
         self.in_place && (!rooted || rank == self.root)
     }
 
-    /// The place of byte `offset` of what rank `rank` contributes for `peer`: in the input buffer,
-    /// or in the output buffer where it runs in place. For broadcast the root's data lies in the
-    /// output buffer, as at everybody else.
+    /// The place of byte `offset` of what `rank` contributes for `peer`: in the input buffer, or in
+    /// the output buffer in place. A broadcast has its data in the output buffer at all ranks, the
+    /// root included.
     pub fn source(&self, rank: usize, peer: usize, offset: u64) -> Place {
         let block = self.send_block(rank, peer);
         match self.operation {
@@ -176,14 +177,14 @@ impl Problem {
             Operation::Gather | Operation::Allgather if self.is_in_place(rank) => {
                 receive(rank, self.receive_block(rank, rank).offset + offset)
             }
-            // The root of a scatter in place keeps its own block in the input buffer.
+            // The root of a scatter in place has its own block in the input buffer.
             Operation::Scatter => send(rank, block.offset + offset),
             _ if self.is_in_place(rank) => receive(rank, block.offset + offset),
             _ => send(rank, block.offset + offset),
         }
     }
 
-    /// The place of byte `offset` of what comes to rank `rank` from `peer`.
+    /// The place of byte `offset` of what `rank` receives from `peer`.
     pub fn target(&self, rank: usize, peer: usize, offset: u64) -> Place {
         if self.operation == Operation::Scatter && self.is_in_place(rank) {
             return self.source(rank, rank, offset);
@@ -191,15 +192,15 @@ impl Problem {
         receive(rank, self.receive_block(rank, peer).offset + offset)
     }
 
-    /// The pieces of at most a segment into which `size` bytes fall: offset and length of each,
-    /// whole elements.
+    /// Cuts `size` bytes into pieces of whole elements, of at most a segment each: offset and
+    /// length of each piece.
     pub fn segments(&self, size: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let step = (self.segment / self.width * self.width).max(self.width);
         (0..size.div_ceil(step)).map(move |i| (i * step, step.min(size - i * step)))
     }
 
-    /// Part `part` of `parts` of `elements` elements, as even as possible: offset and length in
-    /// bytes.
+    /// Offset and length in bytes of part `part`, if `elements` elements are cut into `parts` parts
+    /// as even as possible.
     pub fn part(&self, elements: u64, part: usize, parts: usize) -> Block {
         let (part, parts) = (part as u64, parts as u64);
         let begin = |part: u64| part * (elements / parts) + part.min(elements % parts);

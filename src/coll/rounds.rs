@@ -1,5 +1,5 @@
-//! The plans behind one plan of the user's, of which several rounds may be under way: each round
-//! uses the next of them in turn. They are alike but for the memory of their own.
+//! A user's plan of which several rounds may be under way: it consists of as many plans, and each
+//! round uses the next of them in turn. The plans differ only in their own memory.
 
 use crate::coll::plan::asked::Asked;
 use crate::coll::plan::make::make;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// See the head of the file. One thread at a time starts, tests and waits, by contract; the numbers
-/// are atomic because it need not always be the same.
+/// The plans of one handle. By contract one thread at a time starts, tests and waits; the counters
+/// are atomic because that need not always be the same thread.
 pub struct Rounds {
     first: Arc<Plan>,
     more: Vec<Arc<Plan>>,
     started: AtomicUsize,
-    /// How many the user has waited for, or started others in their place.
+    /// How many rounds the user has waited for.
     waited: AtomicUsize,
 }
 
@@ -68,9 +68,9 @@ impl Rounds {
     #[inline(never)]
     fn start_next(&self, places: Option<[Address; 2]>) -> Result<()> {
         let round = self.started.load(Ordering::Relaxed);
-        // Buffers stay those of the rounds that follow.
+        // A round without buffers of its own uses those of the round before.
         let places = places.or_else(|| self.plan(round.wrapping_sub(1)).places());
-        // Before the start, which may call a function of the user that starts the next.
+        // Before the start, since a callback in it may start the next round.
         self.started.store(round.wrapping_add(1), Ordering::Relaxed);
         let started = match places {
             Some(places) => self.plan(round).start_with(places),
@@ -82,12 +82,13 @@ impl Rounds {
         started
     }
 
-    /// The round that is waited for next: the oldest that was not; or, where that is none, the last
-    /// one.
+    /// The round to be waited for next, that is the oldest that was not waited for, else the last
+    /// one; and how many were started.
     fn oldest(&self) -> (usize, usize) {
         let started = self.started.load(Ordering::Relaxed);
         let waited = self.waited.load(Ordering::Relaxed);
-        // Where completions tell of the ends nobody need wait.
+        // A user of completions need not wait: a round whose plan was started again counts as
+        // waited for.
         let first = started.saturating_sub(self.more.len() + 1).max(waited);
         (first.min(started.saturating_sub(1)), started)
     }
@@ -117,7 +118,7 @@ impl Rounds {
         self.then(round, started, self.plan(round).wait(timeout))
     }
 
-    /// See Plan::about(). Memory and rounds are those of all.
+    /// See Plan::about(). Memory and number of rounds are sums over all plans.
     pub fn about(&self) -> (About, &[CString; 2], u64) {
         let (mut about, texts, mut rounds) = self.first.about();
         for plan in &self.more {
@@ -128,7 +129,7 @@ impl Rounds {
         (about, texts, rounds)
     }
 
-    /// Ends them at this rank, if no round is left to be waited for.
+    /// Frees the plans at this rank, if the user has waited for all rounds.
     pub fn free(&self) -> Result<()> {
         self.more.iter().chain([&self.first]).try_for_each(|plan| plan.must_be_settled())?;
         self.more.iter().chain([&self.first]).try_for_each(Plan::free)

@@ -1,41 +1,42 @@
 //! A collective as data: for each rank a [`Program`], which is a few queues of [`Step`]s.
 //!
 //! A step waits until a signal word has reached a count, then copies or combines bytes, then
-//! signals. The steps of a queue run in their order; queues of a rank run independently of each
-//! other. This is the session-mode queue of the Tofu2 network card: an arriving packet moves the
-//! pointer up to which commands may run. Which thread runs a step is not said here: the
-//! owner, or a deliverer of its signal.
+//! signals. The steps of a queue run in their order; the queues of a rank run independently of each
+//! other. This is the session-mode queue of the Tofu2 network card, in which an arriving packet
+//! moves the pointer up to which commands may run. A schedule does not say which thread runs a
+//! step: it is a thread of the owner, or a deliverer of its signal.
 //!
-//! Each queue has one signal word for each rank of the team, which only steps of that queue change,
-//! to signal that rank's queue of the same number; so what arrives early, from a rank that is a
-//! round ahead, is not taken for somebody else's. Counts are those of one round. The runner
-//! adds what former rounds have brought.
+//! Each queue has a signal word for each rank of the team, by which only its own steps signal that
+//! rank's queue of the same number. So an early signal, of a rank that is a round ahead, cannot be
+//! mistaken for another rank's. Counts are those of one round; the runner adds what former rounds
+//! have brought.
 
 use std::collections::BTreeSet;
 
 /// Most queues of a rank.
 pub const QUEUES: usize = 8;
 
-/// Which memory of a rank.
+/// The memories of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Space {
-    /// The user's input.
+    /// The input buffer of the user.
     Send = 0,
-    /// The user's output; also the input where the collective runs in place.
+    /// The output buffer of the user; also the input where the collective runs in place.
     Receive = 1,
-    /// Bytes of the plan's own, as many as the program asks for. Their content survives no round.
+    /// Memory of the plan, as much as the program asks for. A step reads there only what was
+    /// written for its own round.
     Scratch = 2,
 }
 
-/// A place in some rank's memory.
+/// A place in the memory of some rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whose memory, by rank in the team.
+    /// The rank in the team.
     pub rank: usize,
-    /// Which memory.
+    /// Which of its memories.
     pub space: Space,
-    /// Bytes from its beginning.
+    /// Bytes from the beginning of that memory.
     pub offset: u64,
 }
 
@@ -61,34 +62,36 @@ pub fn scratch(rank: usize, offset: u64) -> Place {
     Place { rank, space: Space::Scratch, offset }
 }
 
-/// What a step waits for: in this round, `count` signals of rank `from` to this queue.
+/// What a step waits for: `count` signals of rank `from` to this queue, in this round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Whose signals.
+    /// The rank that signals.
     pub from: usize,
-    /// How many of this round, counted from its beginning; if `late`, how many there are in a
-    /// round.
+    /// So many signals, counted from the beginning of the round; with `late`, the number of signals
+    /// in a round.
     pub count: u32,
-    /// 0, or: not those of this round, but all that were sent up to so many rounds before it.
+    /// If not 0, the wait ignores the signals of this round and of the `late` - 1 rounds before it:
+    /// it needs those up to `late` rounds before this one.
     pub late: u32,
-    /// Only in rounds whose number, from 0 on, is a multiple of this power of two.
+    /// The step waits only in rounds whose number, from 0 on, is a multiple of this power of two.
     pub every: u32,
-    /// The number of this rank's cell in which the signal lies; None: it lies with its sender.
+    /// The number of this rank's cell in which the signal word lies; None: the word lies at the
+    /// sender.
     pub cell: Option<u32>,
 }
 
 /// What a step does with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Nothing: the step only waits, or only signals.
+    /// Nothing: the step only waits or signals.
     Nothing,
-    /// Copies. The two ranges are the same or do not overlap.
+    /// Copies. The two ranges are equal or do not overlap.
     Copy {
-        /// Where the bytes come from.
+        /// The source.
         from: Place,
-        /// Where they go.
+        /// The target.
         to: Place,
-        /// How many.
+        /// Bytes.
         size: u64,
     },
     /// Stores `left op right`, element by element. Each input range is `to` or does not overlap it.
@@ -97,15 +100,15 @@ pub enum Action {
         left: Place,
         /// The right operand.
         right: Place,
-        /// Where the result goes.
+        /// The result.
         to: Place,
-        /// Bytes of each: whole elements.
+        /// Bytes of each of the three; whole elements.
         size: u64,
     },
 }
 
 impl Action {
-    /// All places that it touches.
+    /// All places that the action touches.
     pub fn places(&self) -> impl Iterator<Item = Place> + use<> {
         let places = match *self {
             Action::Nothing => [None; 3],
@@ -119,25 +122,25 @@ impl Action {
 /// The signal that a step sends when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// The rank.
+    /// The rank that is signalled.
     pub rank: usize,
-    /// Its queue.
+    /// The queue of that rank.
     pub queue: usize,
-    /// Only in the last of so many rounds, a power of two, and for all of them.
+    /// The step signals only in the last of so many rounds, a power of two, for all of them.
     pub every: u32,
-    /// The number of that rank's cell in which the signal is stored, behind the data that this step
-    /// has put there.
+    /// The number of that rank's cell in whose last bytes the signal is stored, behind the data
+    /// that this step has copied there.
     pub cell: Option<u32>,
 }
 
 /// Bytes of a cell: a line of scratch memory. Its last [`CELL_WORD`] bytes are a signal word, so
-/// data and signal are handed over at once. One rank signals there, once in a round, and sends the
-/// same queue no other signals.
+/// one line carries both data and signal. One rank signals there, once in a round, and sends no
+/// other signals to the queue that waits for it.
 pub const CELL: u64 = 64;
 /// Bytes of the signal word in a cell.
 pub const CELL_WORD: u64 = 4;
 
-/// The data of cell `number` of `rank`.
+/// The place of the data of cell `number` of `rank`.
 pub fn cell(rank: usize, number: usize) -> Place {
     scratch(rank, number as u64 * CELL)
 }
@@ -145,16 +148,16 @@ pub fn cell(rank: usize, number: usize) -> Place {
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Before it: what must have arrived at this queue.
+    /// What the step waits for before its action.
     pub wait: Option<Wait>,
     /// The step itself.
     pub action: Action,
-    /// After it.
+    /// The signal that it sends after its action.
     pub signal: Option<Signal>,
 }
 
 impl Step {
-    /// The rank among those that are `far` to which it puts bytes or a signal.
+    /// The rank in `far` to which the step puts bytes or a signal.
     pub fn puts_to(&self, far: &BTreeSet<usize>) -> Option<usize> {
         let to = match self.action {
             Action::Copy { to, .. } => Some(to.rank),
@@ -165,18 +168,18 @@ impl Step {
     }
 }
 
-/// What one rank contributes to a collective.
+/// The part of one rank in a collective.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Its queues, each a list of steps.
     pub queues: Vec<Vec<Step>>,
-    /// Bytes of scratch memory that the rank provides.
+    /// Bytes of scratch memory that the rank needs.
     pub scratch: u64,
-    /// There are so many scratch memories of this size, used in turn round by round. So a rank that
-    /// knows that this one has begun a round may write what it will read in later ones. Alike at
-    /// all ranks.
+    /// How many copies of the scratch memory there are; rounds use them in turn. So a rank that
+    /// knows that this one has begun a round may already write what it will read in later rounds.
+    /// Equal at all ranks.
     pub turns: u32,
-    /// The ranks of other nodes that it names. `runner::posted` fills this in.
+    /// The ranks of other nodes that the program names; set by `runner::posted`.
     pub far: BTreeSet<usize>,
 }
 
@@ -186,7 +189,7 @@ impl Program {
         Program { queues: vec![Vec::new(); queues], scratch: 0, turns: 1, far: BTreeSet::new() }
     }
 
-    /// The end of queue `queue`, to which steps are appended.
+    /// Appends steps to queue `queue`.
     pub fn queue(&mut self, queue: usize) -> Appender<'_> {
         Appender { steps: &mut self.queues[queue], wait: None }
     }
@@ -199,19 +202,19 @@ pub struct Appender<'a> {
 }
 
 impl Appender<'_> {
-    /// The next step waits until `count` signals of `from` have arrived in this round.
+    /// Lets the next step wait for `count` signals of `from` in this round.
     pub fn wait(&mut self, from: usize, count: u32) -> &mut Self {
         self.wait_for(Wait { from, count, late: 0, every: 1, cell: None })
     }
 
-    /// The next step waits until the signal of `from` is in this rank's cell `number`.
+    /// Lets the next step wait for the signal of `from` in this rank's cell `number`.
     pub fn wait_cell(&mut self, from: usize, number: usize) -> &mut Self {
         self.wait_for(Wait { from, count: 1, late: 0, every: 1, cell: Some(number as u32) })
     }
 
-    /// The next step waits until it may write into one of `turns` memories of `from`, which says by
-    /// signal_every() what it has read. That is asked once for `every` rounds, all of which it then
-    /// may write.
+    /// Lets the next step wait until it may write into the memory of `from`, which has `turns`
+    /// copies and tells by signal_every() what it has read. The step waits once in `every` rounds,
+    /// and may then write in all of them.
     pub fn wait_read(&mut self, from: usize, turns: u32, every: u32) -> &mut Self {
         let late = turns - every + 1;
         self.wait_for(Wait { from, count: 1, late, every, cell: None })
@@ -223,7 +226,7 @@ impl Appender<'_> {
         self
     }
 
-    /// Copies `size` bytes; nothing for a size of 0.
+    /// Copies `size` bytes; no step for a size of 0.
     pub fn copy(&mut self, from: Place, to: Place, size: u64) -> &mut Self {
         if size > 0 && from != to {
             self.push(Action::Copy { from, to, size });
@@ -231,7 +234,7 @@ impl Appender<'_> {
         self
     }
 
-    /// Stores `left op right` at `to`; nothing for a size of 0.
+    /// Stores `left op right` at `to`; no step for a size of 0.
     pub fn combine(&mut self, left: Place, right: Place, to: Place, size: u64) -> &mut Self {
         if size > 0 {
             self.push(Action::Combine { left, right, to, size });
@@ -239,18 +242,17 @@ impl Appender<'_> {
         self
     }
 
-    /// Signals queue `queue` of `rank`, after what was appended last.
+    /// Signals queue `queue` of `rank` after the step that was appended last.
     pub fn signal(&mut self, rank: usize, queue: usize) -> &mut Self {
         self.signal_by(Signal { rank, queue, every: 1, cell: None })
     }
 
-    /// Like `signal`, with the word of that rank's cell `number`, into which what was appended last
-    /// has copied.
+    /// Like `signal`, in that rank's cell `number`, into which the last step has copied.
     pub fn signal_cell(&mut self, rank: usize, queue: usize, number: usize) -> &mut Self {
         self.signal_by(Signal { rank, queue, every: 1, cell: Some(number as u32) })
     }
 
-    /// Like `signal`, once for `every` rounds, in the last of them.
+    /// Like `signal`, but only in the last of `every` rounds.
     pub fn signal_every(&mut self, rank: usize, queue: usize, every: u32) -> &mut Self {
         self.signal_by(Signal { rank, queue, every, cell: None })
     }
@@ -267,7 +269,7 @@ impl Appender<'_> {
         self
     }
 
-    /// A wait that is still open becomes a step of its own.
+    /// Appends a step for a wait that has none yet.
     pub fn done(&mut self) {
         if self.wait.is_some() {
             self.push(Action::Nothing);

@@ -1,12 +1,12 @@
-//! A team's calls that do not wait: llcl_X_async.
+//! The calls of a team that do not wait: llcl_X_async.
 //!
-//! A call whose plan is kept and has no round under way is started by its caller, at once. Any
-//! other has to agree with the other ranks first, which takes as long as the last of them: it goes
-//! to a list, and a thread of its own works through the list in the order of the calls. That thread
-//! has the cache for so long, and every further call goes to the list behind the others, so all
-//! ranks use boards and plans in one order. The thread ends when the list is empty.
+//! The caller itself starts a plan that the cache has and that has no round under way. Any other
+//! call must first exchange with the other ranks, and so wait for the last of them: it goes to a
+//! list, through which a thread of the team works in the order of the calls. While the thread works
+//! it owns the cache, and every further call goes to the list, so all ranks use boards and plans in
+//! the same order. The thread ends when the list is empty.
 
-use super::{Cache, Call, Kept};
+use super::{Cache, Call, Entry};
 use crate::coll::plan::asked::{Asked, Form, REBIND};
 use crate::coll::plan::compare::{Alike, alike};
 use crate::coll::plan::make::make;
@@ -24,23 +24,23 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many calls may wait for the thread.
+/// Most calls that may wait for the thread.
 const MOST: usize = 64;
-/// Between two looks at something that nobody announces.
+/// Pause between two looks at a condition that no thread announces.
 const NAP: Duration = Duration::from_micros(50);
 
-/// See the head of the file.
+/// The state of these calls of one team; see the head of the file.
 #[derive(Default)]
 pub struct Asynchronous(Mutex<State>);
 
 #[derive(Default)]
 struct State {
     cache: Cache,
-    /// In the order of the calls. The first one is being made ready.
+    /// In the order of the calls. The thread works on the first one.
     waiting: VecDeque<Request>,
-    /// The thread has the cache.
+    /// Whether the thread works, and owns the cache.
     working: bool,
-    /// Callers that start a plan of the cache.
+    /// How many callers are starting a plan of the cache.
     starting: u32,
     thread: Option<Thread>,
 }
@@ -53,17 +53,17 @@ struct Request {
     completion: Completion,
 }
 
-// SAFETY: what a request names, its user keeps valid until the completion, on whatever thread.
+// SAFETY: the user keeps valid what a request names until the completion, for whatever thread.
 unsafe impl Send for Request {}
 
-/// What differs from call to call of one kind.
+/// What may differ between calls that use the same plan.
 #[derive(Clone, Copy)]
 pub struct Start {
     /// Input and output.
     pub places: [Address; 2],
-    /// Fires at the end.
+    /// Fires at the end of the round.
     pub completion: Completion,
-    /// For LLCL_OP_USER.
+    /// The function and its last argument, for LLCL_OP_USER.
     pub function: Option<(Reduction, *mut c_void)>,
 }
 
@@ -72,8 +72,8 @@ impl Asynchronous {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the operation, or takes it on. `call`: what is asked for, if the same may have been
-    /// asked for before, and how many rounds of it may be under way.
+    /// Starts the operation, or puts it on the list. `call`: the parameters, if they may repeat
+    /// those of an earlier call, and how many rounds of it may be under way.
     pub fn begin(
         self: &Arc<Asynchronous>,
         team: &Arc<Team>,
@@ -90,12 +90,12 @@ impl Asynchronous {
         if start.completion.kind == completion::NONE {
             fail!(ERR_INVALID, "on_complete does nothing, expected one that tells of the end");
         }
-        // Of the plan, and of what it ends meanwhile.
+        // One completion of the plan's round, and one that the end of the round may fire.
         if !has_room(2) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
-        let same = |kept: &Kept| {
-            call.is_some_and(|(call, depth)| kept.call == Some(call) && kept.depth == depth)
+        let same = |entry: &Entry| {
+            call.is_some_and(|(call, depth)| entry.call == Some(call) && entry.depth == depth)
         };
         if let Some(started) = self.start_kept(services, start, same) {
             return started;
@@ -106,20 +106,20 @@ impl Asynchronous {
         let alike = alike(team, &asked, asked.wanted(&services.config));
         let (even, keeps) = (asked.form == Form::Even, Cache::keeps(services));
         if let Some(started) =
-            self.start_kept(services, start, |kept| even && keeps && kept.alike == alike)
+            self.start_kept(services, start, |entry| even && keeps && entry.alike == alike)
         {
             return started;
         }
         let (call, completion) = (call.map(|(call, _)| call).filter(|_| keeps), start.completion);
-        self.take_on(team, Request { asked, alike, call, completion })
+        self.enqueue(team, Request { asked, alike, call, completion })
     }
 
-    /// Starts a plan that is kept; None: there is none, or its turn has not come.
+    /// Starts a plan of the cache. None: there is none, its turn has not come, or the thread works.
     fn start_kept(
         &self,
         services: &Services,
         start: Start,
-        same: impl Fn(&Kept) -> bool,
+        same: impl Fn(&Entry) -> bool,
     ) -> Option<Result<()>> {
         let (at, plan) = {
             let mut state = self.open();
@@ -127,32 +127,33 @@ impl Asynchronous {
                 return None;
             }
             let State { cache, starting, .. } = &mut *state;
-            let at = cache.kept.iter().position(same)?;
-            let kept = &mut cache.kept[at];
-            let plan = kept.plans.get(kept.rounds % kept.depth)?.clone();
+            let at = cache.entries.iter().position(same)?;
+            let entry = &mut cache.entries[at];
+            let plan = entry.plans.get(entry.rounds % entry.depth)?.clone();
             if !plan.may_start() {
                 return Some(Err(Error::bare(Status::RETRY_BUSY)));
             }
             cache.calls += 1;
-            kept.used = cache.calls;
-            kept.rounds += 1;
+            entry.used = cache.calls;
+            entry.rounds += 1;
             *starting += 1;
             (at, plan)
         };
         services.counts.plans_found.up();
-        // Not under the lock: what ends at once calls functions of the user.
+        // Without the lock: a round that ends at once calls functions of the user.
         let started = start_plan(&plan, &start);
         let mut state = self.open();
         state.starting -= 1;
         if started.is_err() {
-            // As long as a caller starts one of its plans nothing leaves the cache.
-            state.cache.kept[at].rounds -= 1;
+            // While a caller starts one of its plans no entry leaves the cache, so `at` is still
+            // right.
+            state.cache.entries[at].rounds -= 1;
         }
         Some(started)
     }
 
-    /// Leaves the operation to the thread.
-    fn take_on(self: &Arc<Asynchronous>, team: &Arc<Team>, request: Request) -> Result<()> {
+    /// Puts the operation on the list, and starts the thread if it does not run.
+    fn enqueue(self: &Arc<Asynchronous>, team: &Arc<Team>, request: Request) -> Result<()> {
         let mut state = self.open();
         let alike = state.waiting.iter().filter(|other| other.alike == request.alike).count();
         if alike >= request.asked.depth() || state.waiting.len() >= MOST {
@@ -160,7 +161,8 @@ impl Asynchronous {
         }
         state.waiting.push_back(request);
         if !state.working {
-            // It has given everything back, so this does not take long.
+            // The former thread has given the cache back and is about to end, so join() does not
+            // take long.
             state.thread.take().into_iter().for_each(Thread::join);
             let (own, its_team) = (self.clone(), team.clone());
             let thread = team.services.spawn("llcl-coll", move || own.serve(&its_team));
@@ -175,7 +177,7 @@ impl Asynchronous {
         Ok(())
     }
 
-    /// The life of the thread.
+    /// The main function of the thread.
     fn serve(&self, team: &Team) {
         let mut cache = loop {
             let mut state = self.open();
@@ -195,14 +197,15 @@ impl Asynchronous {
                 request.clone()
             };
             let ready = cache.make_ready(team, &request);
-            // Before the start: what is told of the end may post the next.
+            // Before the start, since the completion may post the next call.
             self.open().waiting.pop_front();
             let started = ready.and_then(|plan| {
                 let Request { asked, completion, .. } = &request;
                 let function = asked.function.map(|function| (function, asked.function_data));
                 let places = [asked.send, asked.receive];
                 let start = Start { places, completion: *completion, function };
-                // The others have begun, or will; the plan's failure tells them.
+                // Other ranks have begun this round, or will; they learn of the error by the plan's
+                // failure.
                 start_plan(&plan, &start).inspect_err(|error| plan.refuse(error.status))
             });
             if let Err(error) = started {
@@ -213,13 +216,13 @@ impl Asynchronous {
         }
     }
 
-    /// Whether no call waits for the thread.
+    /// Whether no call waits for the thread or is being started.
     pub fn is_idle(&self) -> bool {
         let state = self.open();
         !state.working && state.starting == 0
     }
 
-    /// Waits until that is so.
+    /// Waits until is_idle().
     pub fn wait(&self, services: &Services) {
         while !self.is_idle() {
             if !services.help_others() {
@@ -228,14 +231,14 @@ impl Asynchronous {
         }
     }
 
-    /// Waits for the end of the thread, which has been told to end or has nothing to do. False: it
-    /// has not ended by `limit`.
+    /// Waits for the end of the thread, which was told to end or has nothing to do. False: it has
+    /// not ended by `limit`.
     pub fn join(&self, limit: Instant) -> bool {
         let thread = self.open().thread.take();
         thread.is_none_or(|thread| thread.join_until(limit))
     }
 
-    /// Ends all plans at this rank; no call waits for the thread.
+    /// Frees all plans at this rank. No call may wait for the thread.
     pub fn free(&self) -> Result<()> {
         self.open().thread.take().into_iter().for_each(Thread::join);
         let mut cache = std::mem::take(&mut self.open().cache);
@@ -255,14 +258,14 @@ impl Cache {
     fn make_ready(&mut self, team: &Team, request: &Request) -> Result<Arc<Plan>> {
         team.services.must_stay()?;
         let at = self.obtain(team, &request.asked)?;
-        let kept = &mut self.kept[at];
-        let turn = kept.rounds % kept.depth;
-        if turn == kept.plans.len() {
-            kept.plans.push(make(team, &request.asked)?);
+        let entry = &mut self.entries[at];
+        let turn = entry.rounds % entry.depth;
+        if turn == entry.plans.len() {
+            entry.plans.push(make(team, &request.asked)?);
         }
-        kept.call = request.call;
-        kept.rounds += 1;
-        let plan = kept.plans[turn].clone();
+        entry.call = request.call;
+        entry.rounds += 1;
+        let plan = entry.plans[turn].clone();
         plan.wait_until_idle()?;
         Ok(plan)
     }

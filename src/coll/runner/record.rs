@@ -205,8 +205,8 @@ pub fn compile(program: &Program) -> Vec<Record> {
             if let Some(wait) = step.wait {
                 record.wait_total = wait.cell.unwrap_or(totals[&wait.from]);
                 if let Some(rounds) = wait.late.checked_sub(1) {
-                    // A late wait: the signals of all but `late - 1` rounds before this one are
-                    // enough.
+                    // A late wait: the last `late - 1` rounds before this one need not have been
+                    // signalled.
                     record.wait_count = (wait.count * rounds).wrapping_neg();
                 }
             }
