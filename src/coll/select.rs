@@ -1,5 +1,5 @@
-//! Which algorithm solves a problem: a table, of which the first row that fits wins. To tune it,
-//! change or add rows; an environment variable for each operation overrides it.
+//! Which algorithm solves a problem: the first row of a table that fits. Change or add rows to tune
+//! the choice; an environment variable for each operation overrides it.
 
 use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::nodes::Nodes;
@@ -8,17 +8,17 @@ use crate::fail;
 use crate::util::config::{self, Config};
 use crate::util::status::Result;
 
-/// One row.
+/// One row of a table.
 pub struct Row {
-    /// For this operation,
+    /// The operation.
     pub operation: Operation,
-    /// up to so many ranks
+    /// Most ranks for which the row applies.
     pub ranks: usize,
-    /// and up to so many bytes of the vector or of the largest block,
+    /// Most bytes, of the vector or of the largest block.
     pub bytes: u64,
-    /// this algorithm,
+    /// The name of the algorithm.
     pub algorithm: &'static str,
-    /// because.
+    /// Why, as llcl_coll_query() tells it.
     pub reason: &'static str,
 }
 
@@ -34,7 +34,7 @@ const fn row(
 
 const MANY: usize = usize::MAX;
 const LARGE: u64 = u64::MAX;
-/// Ranks of which one can serve all others in turn.
+/// Up to so many ranks one rank can serve all others in turn.
 const FEW: usize = 16;
 const FEW_TURNS: &str =
     "ranks that share cores: one serves all others, so each needs its core once";
@@ -42,12 +42,12 @@ const AHEAD: &str = "some KiB: who sends runs ahead of who receives";
 const FEW_SIGNALS: &str = "many ranks and few bytes: signals to some ranks instead of all";
 const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
-/// The slots of a plan take twice as much.
+/// Up to so many bytes with the eager forms, whose slots take twice as much.
 const TWICE: u64 = 2 << 20;
 const COPIED_TWICE: &str = "peers do not map the buffers: two copies of each byte instead of three";
 const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";
 
-/// The choices for ranks that share memory.
+/// The rows for ranks that share memory.
 pub const TABLE: &[Row] = &[
     row(
         Operation::Barrier,
@@ -109,7 +109,7 @@ pub const TABLE: &[Row] = &[
     row(Operation::Exscan, MANY, LARGE, "direct", COMBINED_ONCE),
 ];
 
-/// The choices that come first where some rank's buffers are memory that peers do not map.
+/// The rows that come first where peers do not map the buffers of some rank.
 pub const UNMAPPED: &[Row] = &[
     row(Operation::Broadcast, 2, TWICE, "eager", COPIED_TWICE),
     row(Operation::Reduce, 2, TWICE, "eager", COPIED_TWICE),
@@ -125,7 +125,7 @@ pub const UNMAPPED: &[Row] = &[
 const TRIPS: &str = "several nodes and few bytes: few messages one after the other";
 const PER_LINK: &str = "several nodes: as few bytes as possible leave each rank";
 
-/// The choices that come first where some ranks share no memory.
+/// The rows that come first where some ranks share no memory.
 pub const POSTED: &[Row] = &[
     row(Operation::Barrier, MANY, LARGE, "dissemination", TRIPS),
     row(Operation::Broadcast, FEW, 8 << 10, "eager", AHEAD),
@@ -154,7 +154,7 @@ pub const POSTED: &[Row] = &[
 const ONE_MESSAGE: &str = "nodes of several ranks: one message for each pair of nodes";
 const ONCE_PER_NODE: &str = "nodes of several ranks: each byte comes to a node once";
 
-/// The choices that come before those where some ranks share memory and others do not.
+/// The rows that come before POSTED where some ranks share memory and others do not.
 pub const LEVELS: &[Row] = &[
     row(Operation::Barrier, MANY, LARGE, "two_level", "nodes of several ranks: few messages"),
     row(Operation::Broadcast, MANY, LARGE, "two_level", ONCE_PER_NODE),
@@ -165,8 +165,8 @@ pub const LEVELS: &[Row] = &[
     row(Operation::ReduceScatter, MANY, 8 << 10, "two_level", ONCE_PER_NODE),
 ];
 
-/// The library's rows that come before TABLE. `unmapped`: some rank's buffers are memory that peers
-/// do not map; `nodes`: of the problem.
+/// The rows that come before TABLE. `unmapped`: peers do not map the buffers of some rank. `nodes`:
+/// the nodes of the problem.
 pub fn rows_first<'a>(
     unmapped: bool,
     nodes: Option<&Nodes>,
@@ -179,7 +179,7 @@ pub fn rows_first<'a>(
     rows.into_iter().flatten()
 }
 
-/// The operations, their names, and the words of their variables.
+/// The operations, their names, and the values of their variables.
 pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
     (Operation::Barrier, "barrier", config::BARRIERS),
     (Operation::Broadcast, "broadcast", config::BROADCASTS),
@@ -199,8 +199,7 @@ pub fn name(operation: Operation) -> &'static str {
     OPERATIONS[operation as usize].1
 }
 
-/// The algorithm that the configuration asks for by name; none if it leaves the choice to the
-/// table.
+/// The algorithm that the configuration names; None if it leaves the choice to the tables.
 pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
     let word = match operation {
         Operation::Barrier => config.coll_barrier,
@@ -218,9 +217,9 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
     (word > 0).then(|| OPERATIONS[operation as usize].2[word as usize])
 }
 
-/// The algorithm for a problem, and why: the one called `forced` (`auto` is as none), else what the
-/// table says, `rows` before the library's own, else the first that fits. `ordered`: the ranks'
-/// vectors must be combined in their order.
+/// The algorithm for a problem, and the reason. It is the one called `forced`, unless that is
+/// "auto"; else that of the first row that fits, of `rows` and then of TABLE; else the first
+/// algorithm that fits. `ordered`: vectors must be combined in the order of ranks.
 pub fn choose<'a>(
     rows: impl IntoIterator<Item = &'a Row>,
     problem: &Problem,
@@ -252,7 +251,7 @@ pub fn choose<'a>(
     }
 }
 
-/// The algorithm of this name, whatever it is to be used for.
+/// The algorithm of this name, whether it fits a problem or not.
 pub fn named(operation: Operation, called: &str) -> Result<&'static Algorithm> {
     match find(operation, called) {
         Some(found) => Ok(found),
@@ -267,13 +266,13 @@ fn find(operation: Operation, called: &str) -> Option<&'static Algorithm> {
     all().find(|row| row.operation == operation && row.name == called)
 }
 
-/// The names of those algorithms of an operation that `wanted` lets through.
+/// The names of those algorithms of an operation for which `wanted` is true.
 fn names(operation: Operation, wanted: impl Fn(&Algorithm) -> bool) -> String {
     let rows = all().filter(|row| row.operation == operation && wanted(row));
     ["auto"].into_iter().chain(rows.map(|row| row.name)).collect::<Vec<_>>().join(", or ")
 }
 
-/// What is special about a problem, for messages.
+/// The properties of a problem that decide which algorithms fit, for messages.
 fn describe(problem: &Problem, ordered: bool) -> String {
     let place = if problem.in_place { " in place" } else { "" };
     let blocks = if problem.varied.is_some() { " with a count for each rank" } else { "" };

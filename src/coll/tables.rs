@@ -1,25 +1,25 @@
-//! The tables of the v forms: what a rank tells the others of its counts and offsets, and what each
-//! rank keeps of it. A rank keeps its own tables whole, and of any other rank's only the blocks
-//! that its own program may name. So a plan takes memory for as many blocks as there are ranks, and
-//! not for their square.
+//! The tables of the v forms: the counts and offsets that each rank sends to all others, and what
+//! each rank keeps of them. A rank keeps its own tables whole, and of another rank's only the
+//! blocks that its own program may name. So the memory of a plan grows with the number of ranks,
+//! not with its square.
 
 use crate::coll::problem::{Block, Operation, Problem, Row, Varied};
 use crate::fail;
 use crate::util::status::Result;
 
-/// What a rank gives with a v form, in elements.
+/// The tables that a rank gives for a v form, in elements.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
-    /// Its own count, where the operation uses one.
+    /// The rank's own count, if the operation uses one.
     pub count: u64,
-    /// The blocks of its input, by peer; empty where it gives none.
+    /// The blocks of its input, by peer; empty if it gives none.
     pub send: &'a [Block],
-    /// The blocks of its output.
+    /// The blocks of its output, by peer; empty if it gives none.
     pub receive: &'a [Block],
 }
 
-/// Which of a rank's two tables, of its input and of its output, the operation needs; alike at all
-/// ranks. All but an alltoall need one.
+/// Whether the operation needs the tables of inputs, and those of outputs; equal at all ranks. All
+/// operations but alltoall need one of them.
 fn used(problem: &Problem) -> [bool; 2] {
     match problem.operation {
         Operation::Scatter => [true, false],
@@ -28,8 +28,8 @@ fn used(problem: &Problem) -> [bool; 2] {
     }
 }
 
-/// What a rank tells, as many words at each rank: its count, then offset and size of each block of
-/// the tables that are used.
+/// The words that a rank sends, equally many at all ranks: its count, then offset and size of each
+/// block of the tables that are used.
 pub fn told(problem: &Problem, given: Given) -> Vec<u64> {
     let mut words = vec![given.count];
     for (blocks, used) in [given.send, given.receive].into_iter().zip(used(problem)) {
@@ -40,8 +40,8 @@ pub fn told(problem: &Problem, given: Given) -> Vec<u64> {
     words
 }
 
-/// One rank's rows of the problem: the blocks of its input and of its output. An empty block begins
-/// at 0, wherever the user has put it.
+/// The rows of the problem for one rank: the blocks of its input and of its output. An empty block
+/// begins at 0, whatever offset the user has given.
 pub fn rows(problem: &Problem, rank: usize, given: Given) -> (Row, Row) {
     let Problem { root, in_place, .. } = *problem;
     let placed = |block: &Block| match block.size {
@@ -76,29 +76,29 @@ pub fn rows(problem: &Problem, rank: usize, given: Given) -> (Row, Row) {
     }
 }
 
-/// Blocks that do not fit together: from which rank, to which, how many elements the one gives, and
-/// how many the other expects.
+/// Two tables that contradict each other: the rank that sends, the rank that receives, how many
+/// elements the first one sends, and how many the second one expects.
 pub type Clash = [u64; 4];
 
-/// No clash.
+/// No contradiction.
 const NONE: Clash = [0; 4];
 
-/// What one rank keeps while it hears what all have told, word by word.
+/// What one rank keeps while it takes in the words of all ranks, one after the other.
 pub struct Heard<'a> {
     problem: &'a Problem,
     me: usize,
     counts: Vec<u64>,
-    /// One block of the input and of the output of each rank: that for this rank; in an allgather
-    /// that for itself, which is its contribution where it runs in place.
+    /// One block of the input and of the output of each rank: the block for this rank. In an
+    /// allgather it is the block of that rank for itself, which is its contribution in place.
     one: [Vec<Block>; 2],
-    /// The output of the right neighbour, which the ring of an allgather writes.
+    /// The output blocks of the right neighbour, where the ring of an allgather writes.
     right: Vec<Block>,
     largest: u64,
     clash: Clash,
 }
 
 impl<'a> Heard<'a> {
-    /// What rank `me` keeps, of this problem.
+    /// For rank `me` and this problem.
     pub fn new(problem: &'a Problem, me: usize) -> Heard<'a> {
         let ranks = problem.ranks;
         let row = |wanted: bool| vec![Block::default(); if wanted { ranks } else { 0 }];
@@ -108,7 +108,7 @@ impl<'a> Heard<'a> {
         Heard { problem, me, counts, one, right, largest, clash }
     }
 
-    /// Word `at` of what each rank has told, in the order of ranks. The words come in their order.
+    /// Takes word `at` of every rank, in the order of ranks. The words must come in their order.
     pub fn take(&mut self, at: usize, words: &[u64]) {
         let ranks = self.problem.ranks;
         let Some(at) = at.checked_sub(1) else {
@@ -152,17 +152,17 @@ impl<'a> Heard<'a> {
         }
     }
 
-    /// Whether what the rank has told of its table means something.
+    /// Whether the operation uses the table of this rank.
     fn has_table(&self, rank: usize) -> bool {
         let rooted = matches!(self.problem.operation, Operation::Gather | Operation::Scatter);
         !rooted || rank == self.problem.root
     }
 
-    /// Compares the size of a rank's block for or from `peer` with what that one has told, where
-    /// every rank can do so at once; see compare_own().
+    /// Compares the size of `rank`'s block for or from `peer` with what `peer` has told. Every rank
+    /// can do so for all pairs, except in an alltoall; see compare_own().
     fn compare(&mut self, peer: usize, rank: usize, words: &[u64]) {
         let size = words[rank];
-        // At the root in place its own block is where it should be.
+        // In place the root's own block is in its place already.
         let concerns = !self.problem.is_in_place(peer) || self.problem.root != peer;
         let (from, to, sent, expected) = match self.problem.operation {
             Operation::Gather if concerns => (peer, rank, self.counts[peer], size),
@@ -175,16 +175,16 @@ impl<'a> Heard<'a> {
         self.note([from as u64, to as u64, sent, expected]);
     }
 
-    /// Notes the first clash.
+    /// Notes a contradiction; the first one stays.
     pub fn note(&mut self, clash: Clash) {
         if self.clash == NONE && clash[2] != clash[3] {
             self.clash = clash;
         }
     }
 
-    /// For an alltoall, when all words have been taken: compares what the others give this rank,
-    /// which has told `given`, with what it expects. Other ranks cannot do so: they are to be told
-    /// the answer, and to note() it.
+    /// For an alltoall, after the last word: compares what the others send to this rank with what
+    /// it expects by its own tables, `given`. Only this rank knows both, so the caller must send
+    /// the result to all ranks, which note() it.
     pub fn compare_own(&mut self, given: Given) -> Clash {
         let table = if self.problem.in_place { 1 } else { 0 };
         for from in 0..self.problem.ranks {
@@ -194,8 +194,8 @@ impl<'a> Heard<'a> {
         self.clash
     }
 
-    /// What the problem needs, in bytes, when all words have been taken and clashes noted; `given`:
-    /// what this rank has told. A clash is an error.
+    /// What the problem needs, in bytes, after the last word and the last note(). `given`: this
+    /// rank's own tables. A contradiction is an error.
     pub fn blocks(mut self, given: Given) -> Result<Varied> {
         let [from, to, sent, expected] = self.clash;
         if self.clash != NONE {
@@ -218,8 +218,7 @@ impl<'a> Heard<'a> {
         Ok(Varied { send, receive, largest: self.largest.wrapping_mul(width) })
     }
 
-    /// What is known of another rank's rows; `mine`: where this rank's own input has the block for
-    /// itself.
+    /// What this rank knows of another rank's rows. `mine`: the block for itself in its own input.
     fn rows_of(&mut self, rank: usize, mine: Block) -> (Row, Row) {
         let Problem { operation, ranks, in_place, .. } = *self.problem;
         let [send, receive] = [0, 1].map(|table| Row::One(self.one[table][rank]));
@@ -234,7 +233,7 @@ impl<'a> Heard<'a> {
                 };
                 (if in_place { receive } else { count }, output)
             }
-            // All inputs are cut alike.
+            // All inputs are cut in the same way.
             Operation::ReduceScatter => (Row::One(mine), Row::One(Block::default())),
             _ if in_place => (receive.clone(), receive),
             _ => (send, receive),

@@ -1,5 +1,5 @@
-//! Teams: which ranks take part, and in what order. A team is numbers only: nobody is contacted
-//! before ranks have something to tell each other.
+//! Teams: which ranks take part in collectives, and in what order. Making a Team contacts no other
+//! rank; the first exchange does.
 
 use crate::coll::agreement::{Board, Cards, Failure, Ring};
 use crate::coll::arena::Arena;
@@ -11,22 +11,22 @@ use crate::util::status::{Result, Status};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Some ranks of the world.
+/// An ordered list of ranks of the world.
 pub struct Team {
-    /// What it stands on.
+    /// The services of the context.
     pub services: Arc<Services>,
-    /// Where its memory comes from.
+    /// The arena of the context.
     pub arena: Arc<Arena>,
-    /// Which algorithms the user prefers.
+    /// The user's choices of algorithms.
     pub choices: Arc<Choices>,
-    /// The ranks by their numbers in the world.
+    /// World ranks, by team rank.
     pub peers: Arc<[u32]>,
     /// This rank's number in the team.
     pub me: usize,
     board: Mutex<Board>,
 }
 
-/// What the name of a team is made of: where it comes from.
+/// How a team or plan was made; a part of its name.
 #[derive(Clone, Copy)]
 enum Origin {
     World,
@@ -62,8 +62,8 @@ impl Team {
         Team { services, arena, choices, peers, me, board: Mutex::new(board) }
     }
 
-    /// A team of `ranks` of the world, in this order, agreed by them alone. Collective over them.
-    /// `number`: how many teams of the same list there were before.
+    /// Makes a team of `ranks`, world ranks in this order, which agree without other ranks.
+    /// Collective over them. `number`: how many teams of the same list were made before.
     pub fn create(
         services: Arc<Services>,
         arena: Arc<Arena>,
@@ -85,21 +85,21 @@ impl Team {
         match board.exchange(&services, Status::OK, &[]) {
             Ok(_) => Ok(Team::with(services, arena, choices, board)),
             Err(failure) => {
-                // Others may still write on the board, or look at it.
+                // Other ranks may still write on the board or read it.
                 board.leave(&services, &arena);
                 Err(failure.error)
             }
         }
     }
 
-    /// How many ranks it has.
+    /// The number of ranks.
     pub fn size(&self) -> usize {
         self.peers.len()
     }
 
-    /// The number in the team of a rank of the world.
+    /// The team rank of a world rank.
     pub fn find(&self, peer: u32) -> Option<usize> {
-        // In the team of all ranks everybody has its own number.
+        // In the team of all ranks both numbers are equal.
         match self.peers.get(peer as usize) {
             Some(same) if *same == peer => Some(peer as usize),
             _ => self.peers.iter().position(|other| *other == peer),
@@ -115,15 +115,15 @@ impl Team {
         Ok(self.exchange_with_status(Ok(()), mine)?)
     }
 
-    /// Like `exchange`, for what is too much to be kept: `take` sees one part of it after the
-    /// other, with the byte at which each begins. Collective.
+    /// Like `exchange`, for data too large to be kept as a whole: `take` gets one part after the
+    /// other, each with the byte at which it begins. Collective.
     pub fn exchange_parts(&self, mine: &[u8], take: impl FnMut(usize, &Cards)) -> Result<()> {
         self.services.may_block()?;
         Ok(self.board().exchange_parts(&self.services, Status::OK, mine, take)?)
     }
 
-    /// Like `exchange`, and every rank says whether it could do its part so far. An error of one is
-    /// an error for all.
+    /// Like `exchange`; `part` also tells whether this rank could do its part so far. An error of
+    /// one rank is an error of all. Collective.
     pub fn exchange_with_status(
         &self,
         part: Result<()>,
@@ -134,7 +134,7 @@ impl Team {
         let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
         let cards = self.board().exchange(&self.services, status, mine);
         match (part, cards) {
-            // The own message is the better one.
+            // The message of this rank's own error says more.
             (Err(error), cards) => Err(Failure {
                 error,
                 everywhere: cards.err().is_some_and(|failure| failure.everywhere),
@@ -143,14 +143,14 @@ impl Team {
         }
     }
 
-    /// What all ranks call the plan that they make now: behind an exchange, and before the next
-    /// one.
+    /// The name of the plan that the ranks make now, equal at all of them. Call this between the
+    /// same two exchanges at all ranks.
     pub fn plan_name(&self) -> u64 {
         let board = self.board();
         name(Origin::Plan, &[board.ring().name, board.sequence()])
     }
 
-    /// A team of the ranks that give the same colour, in the order of their keys. Collective.
+    /// Makes a team of the ranks that give the same colour, in the order of their keys. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
         self.services.may_block()?;
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
@@ -171,8 +171,8 @@ impl Team {
             Board::new(&self.services, &self.arena, Ring::new(peers, me, name))
         });
         let made = made.transpose();
-        // An error of one is an error for all: ranks that have a board must not wait for ranks that
-        // have none.
+        // An error of one rank is an error of all: a rank that has a board must not wait for a rank
+        // that has none.
         let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
         let told = board.exchange(&self.services, status, &[]);
         match (made?, told) {
@@ -185,10 +185,10 @@ impl Team {
             (None, Ok(_)) => Ok(None),
             (made, Err(Failure { error, everywhere })) => {
                 match made {
-                    // Nobody has the new team.
+                    // No rank has the new team.
                     Some(made) if everywhere => made.discard(&self.services, &self.arena),
-                    // This rank alone has failed: the others may have the new team, and learn there
-                    // that it has not.
+                    // Only this rank has failed. The others may have the new team; they learn by
+                    // its board that this rank takes no part.
                     Some(made) => {
                         made.fail(&self.services, error.status);
                         made.leave(&self.services, &self.arena);
@@ -200,20 +200,20 @@ impl Team {
         }
     }
 
-    /// The team is given up by this rank.
+    /// This rank leaves the team.
     pub fn leave(self) {
         let board = self.board.into_inner().unwrap_or_else(PoisonError::into_inner);
         board.leave(&self.services, &self.arena);
     }
 
-    /// Every rank says whether it could do its part. An error of one is an error for all.
+    /// Tells all ranks whether this one could do its part. An error of one rank is an error of all.
     /// Collective.
     pub fn agree(&self, mine: Result<()>) -> std::result::Result<(), Failure> {
         self.exchange_with_status(mine, &[]).map(drop)
     }
 }
 
-/// Refuses a list of which no team can be made; answers this rank's place in it.
+/// Returns this rank's place in a list of ranks; refuses a list of which no team can be made.
 fn check_list(services: &Services, ranks: &[u32]) -> Result<usize> {
     let (size, me) = (services.routes.size(), services.rank());
     if ranks.len() > RANKS {
@@ -234,17 +234,17 @@ fn check_list(services: &Services, ranks: &[u32]) -> Result<usize> {
     }
 }
 
-/// A number that stands for a team: the same at all its ranks, and another one for every other team
-/// (but by a chance of one in 2^64).
+/// The name of a team or plan: equal at all its ranks, and different from other names except with a
+/// probability of 2^-64.
 fn name(origin: Origin, words: &[u64]) -> u64 {
     let mixed = [origin as u64].iter().chain(words).fold(words.len() as u64, |sum, word| {
-        // The end of MurmurHash3: every bit of the input changes half of the output.
+        // The finalizer of MurmurHash3: each bit of the input changes about half of the output.
         let mut bits = (sum.rotate_left(23) ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
         bits = (bits ^ bits >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
         bits = (bits ^ bits >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
         bits ^ bits >> 33
     });
-    // 0 and 1 are no names.
+    // 0 and 1 are not used as names.
     mixed.saturating_add(2)
 }
 

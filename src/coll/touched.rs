@@ -1,26 +1,26 @@
 //! Which bytes of a rank's buffers a collective reads and writes. It leaves all others alone: the
-//! user may use the gaps between the blocks of a v form meanwhile.
+//! user may use the gaps between the blocks of a v form during a round.
 
 use crate::coll::problem::{Block, Operation, Problem};
 
-/// Ranges of one rank's buffers, in order; none is empty, and no two touch each other.
+/// Ranges of one rank's buffers, in order; none is empty, and no two are adjacent or overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// What is read in the input buffer.
+    /// The ranges of the input buffer that are read.
     pub send: Vec<Block>,
-    /// What the output buffer holds at the beginning and the collective reads: the data of a
-    /// broadcast's root, and the contribution of a rank that runs in place.
+    /// The ranges of the output buffer that are read at the beginning: the vector of a broadcast's
+    /// root, or the contribution of a rank in place.
     pub held: Vec<Block>,
-    /// What is written in the output buffer.
+    /// The ranges of the output buffer that are written.
     pub written: Vec<Block>,
 }
 
-/// What the collective touches of rank `rank`'s buffers. Only this rank's rows of `problem.varied`
-/// are used, and the unit is that of the problem: bytes, or elements if `width` is 1.
+/// The ranges of `rank`'s buffers. Of `problem.varied` only the rows of this rank are used. The
+/// unit is that of the problem: bytes, or elements if its `width` is 1.
 pub fn touched(problem: &Problem, rank: usize) -> Touched {
     use Operation::*;
     let (in_place, root) = (problem.is_in_place(rank), problem.root);
-    // In place a rank's block for itself lies where it belongs.
+    // In place a rank's block for itself is in its place already.
     let peers = || (0..problem.ranks).filter(|peer| !in_place || *peer != rank);
     let whole = || vec![Block { offset: 0, size: problem.bytes() }];
     let sends = || peers().map(|peer| problem.send_block(rank, peer)).collect();
@@ -55,13 +55,13 @@ pub fn touched(problem: &Problem, rank: usize) -> Touched {
     Touched { send: merged(send), held: merged(held), written: merged(written) }
 }
 
-/// Where the last of some ranges in order ends.
+/// The end of the last of some ranges in order.
 pub fn extent(blocks: &[Block]) -> u64 {
     blocks.last().map_or(0, |last| last.offset.saturating_add(last.size))
 }
 
-/// Whether two lists of ranges in order have a byte in common; the second begins `shift` further
-/// on.
+/// Whether two lists of ranges in order have a byte in common, if the second one's buffer begins
+/// `shift` bytes after the first one's.
 pub fn overlap(one: &[Block], other: &[Block], shift: i128) -> bool {
     let begin = |block: &Block, shift: i128| i128::from(block.offset) + shift;
     let end = |block: &Block, shift: i128| begin(block, shift) + i128::from(block.size);
@@ -78,8 +78,8 @@ pub fn overlap(one: &[Block], other: &[Block], shift: i128) -> bool {
     false
 }
 
-/// The ranges in order; empty ones left out, and those that touch each other put together. An end
-/// that no number can hold becomes the largest number.
+/// Sorts the ranges, drops empty ones and joins those that are adjacent or overlap. An end beyond
+/// the largest number becomes that number.
 pub fn merged(mut blocks: Vec<Block>) -> Vec<Block> {
     blocks.retain(|block| block.size > 0);
     blocks.sort_unstable_by_key(|block| block.offset);

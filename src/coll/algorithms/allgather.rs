@@ -1,34 +1,34 @@
-//! Allgather: a block of everybody for everybody.
+//! Allgather: all ranks get a block of each rank.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Lane, distances, lanes, others, runs, single};
+use crate::coll::algorithms::blocks::{Share, distances, others, runs, shares, single};
 use crate::coll::algorithms::eager::exchange_blocks;
 use crate::coll::algorithms::levels::{
-    self, Part, Parts, come, hand_out, in_turn, is_short, nodes,
+    self, Part, Parts, all_have_come, distribute, in_turn, is_short, nodes,
 };
 use crate::coll::algorithms::vectors::copy;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, receive};
 
-/// Copies what rank `rank` contributes to where it belongs in its own output.
-fn copy_own(lane: &Lane, queue: &mut Appender, rank: usize) {
-    let problem = lane.problem;
+/// Copies the block that `rank` contributes to its own output.
+fn copy_own(share: &Share, queue: &mut Appender, rank: usize) {
+    let problem = share.problem;
     let (from, to) = (problem.source(rank, rank, 0), problem.target(rank, rank, 0));
-    lane.copy(queue, from, to, problem.receive_block(rank, rank).size);
+    share.copy(queue, from, to, problem.receive_block(rank, rank).size);
 }
 
-/// Round the ring: each rank hands its right neighbour what the left one has given it, output to
-/// output, n - 1 times. As many signals one after the other; each rank copies n - 1 blocks, always
-/// to the same rank, which is the way for networks that have one link each (Thakur, Rabenseifner
-/// and Gropp, "Optimization of collective communication operations in MPICH", 2005).
+/// The ring: n - 1 times each rank copies to its right neighbour the block that it last got from
+/// the left one, from output to output. n - 1 signals follow each other. Each rank always copies to
+/// the same rank, which suits networks with one link for each rank (Thakur, Rabenseifner and Gropp,
+/// "Optimization of collective communication operations in MPICH", 2005).
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
     let size = |peer| problem.receive_block(rank, peer).size;
-    // Of two ranks the neighbour is both, and has said first that it is ready.
+    // With two ranks both neighbours are one rank, and its ready signal comes first.
     let earlier = u32::from(left == right);
-    lanes(problem, |lane, queue| {
-        queue.signal(left, lane.number);
+    shares(problem, |share, queue| {
+        queue.signal(left, share.number);
         queue.wait(right, 1);
         for step in 0..ranks - 1 {
             let block = (rank + ranks - step) % ranks;
@@ -37,21 +37,21 @@ fn ring(problem: &Problem, rank: usize) -> Program {
                 queue.wait(left, earlier + step as u32);
                 from = problem.target(rank, block, 0);
             }
-            lane.copy(queue, from, problem.target(right, block, 0), size(block));
-            queue.signal(right, lane.number);
+            share.copy(queue, from, problem.target(right, block, 0), size(block));
+            queue.signal(right, share.number);
         }
-        copy_own(lane, queue, rank);
+        copy_own(share, queue, rank);
         queue.wait(left, earlier + ranks as u32 - 1);
     })
 }
 
-/// Copies the `count` equal blocks from that of rank `first` on, from the output of the first of
-/// `ends` to that of the second.
-fn push(lane: &Lane, queue: &mut Appender, ends: (usize, usize), first: usize, count: usize) {
-    let problem = lane.problem;
+/// Copies `count` equal blocks, from that of rank `first` on, from the output of rank `ends.0` to
+/// that of rank `ends.1`.
+fn push(share: &Share, queue: &mut Appender, ends: (usize, usize), first: usize, count: usize) {
+    let problem = share.problem;
     for (first, _, blocks) in runs(problem.ranks, first, count) {
         let (from, to) = (problem.target(ends.0, first, 0), problem.target(ends.1, first, 0));
-        lane.copy(queue, from, to, blocks as u64 * problem.bytes());
+        share.copy(queue, from, to, blocks as u64 * problem.bytes());
     }
 }
 
@@ -59,82 +59,83 @@ fn push(lane: &Lane, queue: &mut Appender, ends: (usize, usize), first: usize, c
 /// it has with the rank whose number differs in bit k. log n exchanges; each rank copies n - 1
 /// blocks (Thakur, Rabenseifner and Gropp 2005).
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
-    single(problem, 0, |lane, queue| {
+    single(problem, 0, |share, queue| {
         for distance in distances(problem.ranks) {
             queue.signal(rank ^ distance, 0);
         }
-        copy_own(lane, queue, rank);
+        copy_own(share, queue, rank);
         for distance in distances(problem.ranks) {
             let peer = rank ^ distance;
             queue.wait(peer, 1);
-            push(lane, queue, (rank, peer), rank & !(distance - 1), distance);
-            // What comes back is needed by the next step.
+            push(share, queue, (rank, peer), rank & !(distance - 1), distance);
+            // The next step needs the blocks that the peer sends.
             queue.signal(peer, 0).wait(peer, 2);
         }
     })
 }
 
-/// Bruck's way, for any number of ranks: in step k a rank gives all that it has, the blocks of 2^k
-/// ranks from itself on, to the rank 2^k to its left. log n steps; each rank copies n - 1 blocks
-/// (Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all communications in
-/// multiport message-passing systems", 1997). Blocks are written where they belong, so nothing is
-/// rotated at the end.
+/// Bruck's algorithm, for any number of ranks: in step k a rank copies all that it has, the blocks
+/// of 2^k ranks from itself on, to the rank 2^k to its left. log n steps; each rank copies n - 1
+/// blocks (Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all
+/// communications in multiport message-passing systems", 1997). Blocks are written to their final
+/// places, so nothing is rotated at the end.
 fn bruck(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
-    single(problem, 0, |lane, queue| {
+    single(problem, 0, |share, queue| {
         for distance in distances(ranks) {
             queue.signal((rank + distance) % ranks, 0);
         }
-        copy_own(lane, queue, rank);
+        copy_own(share, queue, rank);
         for distance in distances(ranks) {
             let (to, from) = ((rank + ranks - distance) % ranks, (rank + distance) % ranks);
             queue.wait(to, 1);
-            push(lane, queue, (rank, to), rank, distance.min(ranks - distance));
-            // A rank a power of two away in both directions has said first that it is ready.
+            push(share, queue, (rank, to), rank, distance.min(ranks - distance));
+            // A rank that is a power of two away in both directions sends its ready signal first.
             let earlier = u32::from((ranks - distance).is_power_of_two());
             queue.signal(to, 0).wait(from, earlier + 1);
         }
     })
 }
 
-/// Single copy: each rank fetches the blocks of the others from where they lie, beginning with its
-/// right neighbour's, so that not all fetch from one. Two signals one after the other, 2 (n - 1) in
-/// all for each rank: the owner is ready, the block has been fetched. Nothing is said about blocks
-/// of no bytes.
+/// Single copy: each rank copies the blocks of the others from their buffers, beginning with its
+/// right neighbour's, so that not all ranks read from the same one. Two signals follow each other
+/// (the owner is ready; the block has been read), 2 (n - 1) in all for each rank. Empty blocks are
+/// not signalled.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let size = |peer| problem.receive_block(rank, peer).size;
-    lanes(problem, |lane, queue| {
-        let offers = lane.carries(size(rank));
+    shares(problem, |share, queue| {
+        let offers = share.carries(size(rank));
         if offers {
-            // The left neighbour fetches from here first.
-            others(rank, ranks).rev().for_each(|peer| _ = queue.signal(peer, lane.number));
+            // The left neighbour reads from this rank first.
+            others(rank, ranks).rev().for_each(|peer| _ = queue.signal(peer, share.number));
         }
-        copy_own(lane, queue, rank);
-        for peer in others(rank, ranks).filter(|peer| lane.carries(size(*peer))) {
+        copy_own(share, queue, rank);
+        for peer in others(rank, ranks).filter(|peer| share.carries(size(*peer))) {
             queue.wait(peer, 1);
             let (from, to) = (problem.source(peer, rank, 0), problem.target(rank, peer, 0));
-            lane.copy(queue, from, to, size(peer));
-            queue.signal(peer, lane.number);
+            share.copy(queue, from, to, size(peer));
+            queue.signal(peer, share.number);
         }
         if offers {
             for peer in others(rank, ranks).rev() {
-                queue.wait(peer, 1 + u32::from(lane.carries(size(peer))));
+                queue.wait(peer, 1 + u32::from(share.carries(size(peer))));
             }
         }
     })
 }
 
-/// Two levels. A rank of each node is responsible for some of the node's blocks, of short blocks
-/// one rank for all: it fetches them, gets those of the other nodes from the ranks that are
-/// responsible for them there, and gives all to its node. So a block comes to each node once.
+/// Two levels. Each of the first `owners` ranks of a node is responsible for some of the node's
+/// blocks; if blocks are short, the first rank for all of them. An owner collects its blocks,
+/// exchanges them with the owners of the same index in the other nodes, and copies everything to
+/// the ranks of its node. So each block enters a node once.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, bytes) = (nodes(problem), problem.bytes());
     let owners = if is_short(problem, bytes, SHORT) { 1 } else { nodes.least() };
     in_turn(rank, |rank| {
         let beside = nodes.beside(rank);
         let index = beside.iter().position(|other| *other == rank).unwrap_or(0);
-        // The ranks of a node for whose blocks its rank of this index is responsible.
+        // The ranks of a node for whose blocks the rank with this index is responsible.
         let share = |node: usize| {
             let members = if index < owners { nodes.members(node) } else { &[] };
             &members[index * members.len() / owners..(index + 1) * members.len() / owners]
@@ -142,7 +143,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
         let is_owner = index < owners;
         let alike = if is_owner { nodes.indices(index) } else { Vec::new() };
         let fetch = Part::steps(rank, beside, |queue, own| {
-            come(queue, beside.len(), own, owners);
+            all_have_come(queue, beside.len(), own, owners);
             let place = |rank: usize| receive(own, rank as u64 * bytes);
             let mine = if is_owner { share(nodes.of(rank)) } else { &[rank] };
             let has = |peer: &usize| *peer != rank || !problem.in_place;
@@ -160,7 +161,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
         let give = Part::steps(rank, beside, |queue, own| {
             let mut all = (0..nodes.count()).flat_map(share).copied().collect::<Vec<_>>();
             all.sort_unstable();
-            hand_out(queue, (beside.len(), own, owners), |queue, peer| {
+            distribute(queue, (beside.len(), own, owners), |queue, peer| {
                 let others = all.iter().copied().filter(|other| *other != beside[peer]);
                 copy_runs(queue, problem, (own, peer), &levels::runs(&others.collect::<Vec<_>>()));
             });
@@ -169,11 +170,10 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many bytes of a block one rank of a node is responsible for all.
+/// For blocks of up to so many bytes one rank of a node is responsible for all.
 const SHORT: u64 = 8 << 10;
 
-/// Copies the blocks of these runs of ranks from the output of the first of `ends` to that of the
-/// second.
+/// Copies the blocks of these runs of ranks from the output of rank `ends.0` to that of `ends.1`.
 fn copy_runs(
     queue: &mut Appender,
     problem: &Problem,
@@ -186,8 +186,8 @@ fn copy_runs(
     }
 }
 
-/// Rank `rank` of as many as there are sets has the blocks of the set of its number in its output,
-/// and gets those of all: short ones as [`bruck`] does it, long ones as [`ring`].
+/// There are as many ranks as sets; each begins with the blocks of its own set in its output and
+/// gets those of all sets: short ones as in [`bruck`], long ones as in [`ring`].
 fn swap_sets(queue: &mut Appender, problem: &Problem, rank: usize, sets: &[Vec<(usize, usize)>]) {
     let ranks = sets.len();
     let to_left = |distance: usize| (rank + ranks - distance % ranks) % ranks;

@@ -1,12 +1,12 @@
-//! Allreduce: everybody's vectors combined, for everybody.
+//! Allreduce: all ranks get the combination of all ranks' vectors.
 
 use super::Algorithm;
 use super::blocks::others;
 use super::eager::{exchange, fold as fold_slots};
-use super::levels::{Part, Parts, come, hand_out, in_turn, is_short, nodes};
+use super::levels::{Part, Parts, all_have_come, distribute, in_turn, is_short, nodes};
 use super::vectors::{
-    Core, between_meetings, by_one, chunked, chunks, combine, copy, fold, is_small, piece, pieces,
-    queues, single,
+    Core, between_disseminations, by_one, chunked, chunks, combine, copy, fold, is_small, piece,
+    pieces, queues, single,
 };
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, scratch};
@@ -21,11 +21,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Allreduce, "two_level", two_level).in_any_order(),
 ];
 
-/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
-/// ranks, and copies the result to all outputs, piece by piece, so that a piece is still in the
-/// cache. Every byte of the inputs is read once and every byte of the outputs written once; two
-/// meetings (log2(ranks) signals of each rank, for each queue) keep the ends apart. A short vector
-/// is left to one rank: two signals for each other rank in all, of which two follow each other.
+/// Each rank combines a slice of the vector from the inputs of all ranks, in the order of ranks,
+/// and copies the result to all outputs, piece by piece, so that a piece is still in the cache.
+/// Each byte of the inputs is read once, each byte of the outputs written once. Disseminations
+/// before and after (log2(ranks) signals of each rank, for each queue) make sure that all ranks are
+/// ready at the beginning and that all are done at the end. Rank 0 alone combines short vectors:
+/// two signals for each other rank in all, of which two follow each other.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     if is_small(problem, size) {
@@ -35,7 +36,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     }
     let slice = problem.part(problem.count, rank, ranks);
     let queues = queues(problem, problem.part(problem.count, 0, ranks).size);
-    let mut program = between_meetings(ranks, rank, queues, |queue, number| {
+    let mut program = between_disseminations(ranks, rank, queues, |queue, number| {
         let partial = scratch(rank, number as u64 * piece(problem));
         for (offset, size) in pieces(problem, slice.size, number, queues) {
             let at = slice.offset + offset;
@@ -50,10 +51,10 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// In step k a rank exchanges all it has with the one whose number differs in bit k: log2(ranks)
-/// steps, in each of which the whole vector is sent and combined. There are no other signals. What
-/// a step receives has a place of its own, and another one in the next round: its sender has heard
-/// of this rank in this round, so what it sent in the round before has been read.
+/// In step k a rank exchanges all it has with the rank whose number differs in bit k: log2(ranks)
+/// steps, each of which sends and combines the whole vector. There are no other signals: each step
+/// receives into a place of its own, and the next round uses another copy of it. A sender has had a
+/// signal of the receiver in this round, so the receiver has read what it got in the round before.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (core, size) = (Core::of(problem.ranks), problem.bytes());
     let steps = core.size.ilog2();
@@ -61,10 +62,10 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let program = single(u64::from(steps + 1) * size, |queue| {
         let whole = Range { offset: 0, size };
         let Some(own) = core.number(rank) else {
-            return help_others(queue, problem, core, rank, 0, whole, slot(rank + 1, steps));
+            return give_to_partner(queue, problem, core, rank, 0, whole, slot(rank + 1, steps));
         };
         let to = problem.target(rank, rank, 0);
-        let mut partial = borrow(queue, problem, core, rank, whole, slot(rank, steps));
+        let mut partial = combine_partners(queue, problem, core, rank, whole, slot(rank, steps));
         for step in 0..steps {
             let peer = core.rank(own ^ 1 << step);
             copy(queue, problem, partial, slot(peer, step), size);
@@ -73,18 +74,20 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
             combine(queue, problem, [left, right, to], size);
             partial = to;
         }
-        give_back(queue, problem, core, rank, 0, whole);
+        return_to_partner(queue, problem, core, rank, 0, whole);
     });
     Program { turns: 2, ..program }
 }
 
-/// Rabenseifner's: in step k a rank exchanges half of what it is still responsible for with the one
-/// whose number differs in bit k, and combines the half that it keeps; then the same backwards,
-/// with results. 2 log2(ranks) steps; twice the vector's bytes are sent, less one share, and once
-/// combined. That a partner sends back proves that it has taken what it was sent before.
+/// Rabenseifner's algorithm: in step k a rank exchanges half of the part that it is still
+/// responsible for with the rank whose number differs in bit k, and combines the half that it
+/// keeps. Then the same steps run backwards with results. 2 log2(ranks) steps; twice the vector's
+/// bytes less one share are sent, and once the vector's bytes are combined. When a partner sends
+/// its result, it has read what it was sent before.
 fn rabenseifner(problem: &Problem, rank: usize) -> Program {
     let core = Core::of(problem.ranks);
-    // The largest share of a rank in a chunk; what the steps receive lies one behind the other.
+    // The largest share of a rank in a chunk. The places into which the steps receive lie one
+    // behind the other.
     let share = problem.count.div_ceil(chunks(problem) as u64).div_ceil(core.size as u64);
     let room = share * problem.width * core.size as u64;
     let places = chunks(problem) as u64 * 2 * room;
@@ -104,10 +107,10 @@ fn rabenseifner(problem: &Problem, rank: usize) -> Program {
         let spare = |rank: usize| scratch(rank, (number as u64 * 2 + 1) * room);
         let whole = range(0, core.size);
         let Some(own) = core.number(rank) else {
-            return help_others(queue, problem, core, rank, number, whole, spare(rank + 1));
+            return give_to_partner(queue, problem, core, rank, number, whole, spare(rank + 1));
         };
         let result = |rank: usize, range: Range| problem.target(rank, rank, range.offset);
-        let mut partial = borrow(queue, problem, core, rank, whole, spare(rank));
+        let mut partial = combine_partners(queue, problem, core, rank, whole, spare(rank));
         let (mut first, mut end) = (0, core.size);
         for step in 0..core.size.ilog2() {
             let (peer, middle) = (core.rank(own ^ 1 << step), (first + end) / 2);
@@ -132,20 +135,20 @@ fn rabenseifner(problem: &Problem, rank: usize) -> Program {
             first -= first & width;
             end = first + 2 * width;
         }
-        give_back(queue, problem, core, rank, number, whole);
+        return_to_partner(queue, problem, core, rank, number, whole);
     })
 }
 
-/// Bytes of the vector.
+/// A range of the vector, in bytes.
 #[derive(Clone, Copy)]
 struct Range {
     offset: u64,
     size: u64,
 }
 
-/// A rank that is too many gives its bytes to its partner, which waits for them, and waits for the
+/// The lower rank of a pair gives its bytes to its partner, which waits for them, and waits for the
 /// result.
-fn help_others(
+fn give_to_partner(
     queue: &mut Appender,
     problem: &Problem,
     core: Core,
@@ -159,9 +162,9 @@ fn help_others(
     queue.signal(partner, number).wait(partner, 1);
 }
 
-/// Where the bytes lie with which the rank begins: its input, or that combined with what its
-/// partner has lent it at `from`.
-fn borrow(
+/// Returns the place of the bytes with which the rank begins: its input, or the combination of its
+/// input with the bytes of its partner, which come to `from`.
+fn combine_partners(
     queue: &mut Appender,
     problem: &Problem,
     core: Core,
@@ -177,8 +180,8 @@ fn borrow(
     to
 }
 
-/// Gives the result to the partner that has lent its bytes.
-fn give_back(
+/// Copies the result to the partner that has given its bytes.
+fn return_to_partner(
     queue: &mut Appender,
     problem: &Problem,
     core: Core,
@@ -192,18 +195,19 @@ fn give_back(
     queue.signal(partner, number);
 }
 
-/// What number `own` has, and what it got in step `step`, in the order of ranks.
+/// Orders two operands by rank: what number `own` has, and what it got in step `step`.
 fn in_order(own: usize, step: u32, mine: Place, got: Place) -> (Place, Place) {
     if own >> step & 1 == 0 { (mine, got) } else { (got, mine) }
 }
 
-/// Each block goes round once to be combined, beginning behind the rank where it will be complete,
-/// and once more as a result: 2 (ranks - 1) steps, in each of which a block is sent to the right.
-/// As few bytes as possible leave any rank, and all to its neighbour (Patarasuk and Yuan 2009).
+/// Each block travels around the ring once to be combined, beginning right of the rank where it
+/// will be complete, and once more as a result: 2 (ranks - 1) steps, in each of which a rank sends
+/// a block to its right neighbour. No algorithm lets fewer bytes leave a rank (Patarasuk and Yuan
+/// 2009).
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
-    // From a rank that is both neighbours its ready signal comes first.
+    // With two ranks both neighbours are one rank, and its ready signal comes first.
     let before = u32::from(left == right);
     chunked(problem, problem.bytes(), |queue, number, chunk, elements| {
         let block = |distance: usize| {
@@ -229,7 +233,7 @@ fn ring(problem: &Problem, rank: usize) -> Program {
             }
         }
         for step in 0..ranks - 1 {
-            // Beginning with the block that is complete here.
+            // Begins with the block that is complete at this rank.
             let range = block((ranks - 1 + step) % ranks);
             if step > 0 {
                 queue.wait(left, before + (ranks - 1 + step) as u32);
@@ -241,8 +245,8 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Each rank puts its vector into a slot of every other, and combines what has come to it in the
-/// order of ranks: one signal after the other, ranks * (ranks - 1) in all. For small sizes on few
+/// Each rank puts its vector into a slot of every other rank, and combines what it got in the order
+/// of ranks. No signal waits for another one; ranks * (ranks - 1) in all. For small sizes on few
 /// ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let own = problem.source(rank, 0, 0);
@@ -257,10 +261,11 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     )
 }
 
-/// Two levels. A rank of each node is responsible for a slice of the vector, of a short one one
-/// rank for all of it: it combines the slices of its node where they lie, then with the ranks that
-/// are responsible for it in the other nodes, and gives the result to its node. So of a long vector
-/// as many bytes as it has leave each node, by as many ranks as the smallest node has.
+/// Two levels. Each of the first `owners` ranks of a node is responsible for a slice of the vector;
+/// for a short vector, the first rank for all of it. An owner combines its slice over the ranks of
+/// its node, then with the owners of the same slice in the other nodes, and copies the result to
+/// the ranks of its node. So about one vector leaves each node, sent by as many ranks as the
+/// smallest node has.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let nodes = nodes(problem);
     let short = is_small(problem, problem.bytes());
@@ -290,14 +295,14 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many bytes few messages one after the other count more than few bytes.
+/// Up to so many bytes few messages matter more than few bytes.
 const SHORT: u64 = 16 << 10;
 
-/// The first `owners` ranks combine a slice each of everybody's vector, into their own outputs.
+/// The first `owners` ranks combine a slice each of all vectors, into their own outputs.
 fn combine_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
     let ranks = problem.ranks;
     single(if rank < owners { piece(problem) } else { 0 }, |queue| {
-        come(queue, ranks, rank, owners);
+        all_have_come(queue, ranks, rank, owners);
         if rank >= owners {
             return;
         }
@@ -310,10 +315,10 @@ fn combine_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
     })
 }
 
-/// The first `owners` ranks give their slices of the result to all.
+/// The first `owners` ranks copy their slices of the result to all ranks.
 fn give_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
     single(0, |queue| {
-        hand_out(queue, (problem.ranks, rank, owners), |queue, peer| {
+        distribute(queue, (problem.ranks, rank, owners), |queue, peer| {
             let slice = problem.part(problem.count, rank, owners);
             let place = |rank: usize| problem.target(rank, rank, slice.offset);
             copy(queue, problem, place(rank), place(peer), slice.size);

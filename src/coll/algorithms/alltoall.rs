@@ -1,46 +1,46 @@
-//! Alltoall: a block of everybody's for each.
+//! Alltoall: each rank gets a block of each rank, meant for it.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Lane, distances, lanes, others, single};
+use crate::coll::algorithms::blocks::{Share, distances, others, shares, single};
 use crate::coll::algorithms::eager::exchange_blocks;
-use crate::coll::algorithms::levels::{Part, Parts, come, hand_out, in_turn, nodes};
+use crate::coll::algorithms::levels::{Part, Parts, all_have_come, distribute, in_turn, nodes};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, receive, scratch};
 
-/// Bytes that come to `rank` from `peer`.
+/// Bytes of the block of `peer` for `rank`.
 fn size(problem: &Problem, rank: usize, peer: usize) -> u64 {
     problem.receive_block(rank, peer).size
 }
 
-/// Copies the block that rank `rank` has for itself.
-fn copy_own(lane: &Lane, queue: &mut Appender, rank: usize) {
-    let problem = lane.problem;
+/// Copies the block of `rank` for itself.
+fn copy_own(share: &Share, queue: &mut Appender, rank: usize) {
+    let problem = share.problem;
     let (from, to) = (problem.source(rank, rank, 0), problem.target(rank, rank, 0));
-    lane.copy(queue, from, to, size(problem, rank, rank));
+    share.copy(queue, from, to, size(problem, rank, rank));
 }
 
-/// Single copy: each rank fetches its blocks from where they lie, beginning with its right
-/// neighbour's, so that not all fetch from one. Two signals one after the other, 2 (n - 1) in all
-/// for each rank: the owner is ready, the block has been fetched. Nothing is said about blocks of
-/// no bytes. In place: see [`swap`].
+/// Single copy: each rank copies its blocks from the inputs of the others, beginning with its right
+/// neighbour's, so that not all ranks read from the same one. Two signals follow each other (the
+/// owner is ready; the block has been read), 2 (n - 1) in all for each rank. Empty blocks are not
+/// signalled. In place: see [`swap`].
 fn direct(problem: &Problem, rank: usize) -> Program {
     if problem.in_place {
         return swap(problem, rank);
     }
     let ranks = problem.ranks;
-    lanes(problem, |lane, queue| {
-        let gives = |peer: &usize| lane.carries(size(problem, *peer, rank));
-        let takes = |peer: &usize| lane.carries(size(problem, rank, *peer));
-        // The left neighbour fetches from here first.
+    shares(problem, |share, queue| {
+        let gives = |peer: &usize| share.carries(size(problem, *peer, rank));
+        let takes = |peer: &usize| share.carries(size(problem, rank, *peer));
+        // The left neighbour reads from this rank first.
         for peer in others(rank, ranks).rev().filter(gives) {
-            queue.signal(peer, lane.number);
+            queue.signal(peer, share.number);
         }
-        copy_own(lane, queue, rank);
+        copy_own(share, queue, rank);
         for peer in others(rank, ranks).filter(takes) {
             queue.wait(peer, 1);
             let (from, to) = (problem.source(peer, rank, 0), problem.target(rank, peer, 0));
-            lane.copy(queue, from, to, size(problem, rank, peer));
-            queue.signal(peer, lane.number);
+            share.copy(queue, from, to, size(problem, rank, peer));
+            queue.signal(peer, share.number);
         }
         for peer in others(rank, ranks).rev().filter(gives) {
             queue.wait(peer, 1 + u32::from(takes(&peer)));
@@ -48,38 +48,39 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// In place: one rank of each pair swaps their two blocks, piece by piece through a piece of its
-/// scratch memory, which stays in its cache: three copies for two pieces. Each rank does so with
-/// the half of the others that follows it; where that divides a pair the two share its lanes. The
-/// blocks that two ranks have for each other are of one size, or no plan is made (`coll::tables`).
+/// In place: one rank of each pair swaps their two blocks, piece by piece through scratch memory of
+/// one piece, which stays in its cache: three copies for two pieces. A rank does so with the half
+/// of the ranks that follows it; the two ranks of a pair at half the distance divide its shares
+/// between them. The blocks that two ranks have for each other have one size, or no plan is made
+/// (`coll::tables`).
 fn swap(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
-    let mut program = lanes(problem, |lane, queue| {
-        // Whether a rank swaps with the one at this distance to its right.
+    let mut program = shares(problem, |share, queue| {
+        // Whether a rank swaps with the rank at this distance to its right.
         let swaps = |rank: usize, distance: usize| {
-            2 * distance < ranks || (rank < distance) == lane.number.is_multiple_of(2)
+            2 * distance < ranks || (rank < distance) == share.number.is_multiple_of(2)
         };
         let to_left = |distance: usize| {
             let left = (rank + ranks - distance) % ranks;
-            let has = swaps(left, distance) && lane.carries(size(problem, rank, left));
+            let has = swaps(left, distance) && share.carries(size(problem, rank, left));
             has.then_some(left)
         };
         for left in (1..=ranks / 2).filter_map(to_left) {
-            queue.signal(left, lane.number);
+            queue.signal(left, share.number);
         }
         for distance in (1..=ranks / 2).filter(|distance| swaps(rank, *distance)) {
             let right = (rank + distance) % ranks;
             let bytes = size(problem, rank, right);
-            if lane.carries(bytes) {
+            if share.carries(bytes) {
                 queue.wait(right, 1);
-                let aside = scratch(rank, lane.number as u64 * problem.segment);
-                for (offset, length) in lane.pieces(bytes) {
+                let aside = scratch(rank, share.number as u64 * problem.segment);
+                for (offset, length) in share.pieces(bytes) {
                     let mine = problem.target(rank, right, offset);
                     let its = problem.target(right, rank, offset);
                     queue.copy(mine, aside, length).copy(its, mine, length);
                     queue.copy(aside, its, length);
                 }
-                queue.signal(right, lane.number);
+                queue.signal(right, share.number);
             }
         }
         for left in (1..=ranks / 2).filter_map(to_left) {
@@ -90,11 +91,11 @@ fn swap(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// One pair after the other: in step k a rank writes to the rank k to its right and is written to
-/// by the one k to its left, and goes on when both have happened. n - 1 steps of two signals each;
-/// fewer ranks get in each other's way than where all start at once (Thakur, Rabenseifner and
-/// Gropp, "Optimization of collective communication operations in MPICH", 2005).
-/// In place each rank sends from a copy of its input.
+/// One pair after the other: in step k a rank writes to the rank k to its right, the rank k to its
+/// left writes to it, and it goes on when both are done. n - 1 steps of two signals each. The ranks
+/// disturb each other less than if all began at once (Thakur, Rabenseifner and Gropp, "Optimization
+/// of collective communication operations in MPICH", 2005). In place each rank sends from a copy of
+/// its input.
 fn pairwise(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     // Where the block for a peer lies in the copy.
@@ -103,70 +104,75 @@ fn pairwise(problem: &Problem, rank: usize) -> Program {
         true => scratch(rank, place(peer)),
         false => problem.source(rank, peer, 0),
     };
-    let mut program = lanes(problem, |lane, queue| {
-        copy_own(lane, queue, rank);
+    let mut program = shares(problem, |share, queue| {
+        copy_own(share, queue, rank);
         for peer in others(rank, ranks).filter(|_| problem.in_place) {
-            lane.copy(queue, problem.source(rank, peer, 0), input(peer), size(problem, peer, rank));
+            share.copy(
+                queue,
+                problem.source(rank, peer, 0),
+                input(peer),
+                size(problem, peer, rank),
+            );
         }
         for step in 1..ranks {
             let (right, left) = ((rank + step) % ranks, (rank + ranks - step) % ranks);
-            // Each of the two is met the other way round in step n - step, with a signal that
-            // counts, too.
+            // In step n - step the same two ranks meet with exchanged roles, and the signal of the
+            // earlier of the two steps counts as well.
             let earlier = (u32::from(2 * step > ranks), u32::from(2 * step >= ranks));
-            queue.signal(left, lane.number).wait(right, 1 + earlier.0);
-            lane.copy(
+            queue.signal(left, share.number).wait(right, 1 + earlier.0);
+            share.copy(
                 queue,
                 input(right),
                 problem.target(right, rank, 0),
                 size(problem, right, rank),
             );
-            queue.signal(right, lane.number).wait(left, 1 + earlier.1);
+            queue.signal(right, share.number).wait(left, 1 + earlier.1);
         }
     });
     program.scratch = if problem.in_place { place(ranks) } else { 0 };
     program
 }
 
-/// Bruck's way, for small blocks: the block for the rank i to the right goes there in hops of 2^k
-/// for the bits k of i, all blocks with bit k in one go. log n signals one after the other instead
-/// of n - 1; each rank copies n/2 blocks in each of log n steps (Bruck, Ho, Kipnis, Upfal and
-/// Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing
-/// systems", 1997). A block's first hop starts in the sender's input and its last ends in the
-/// receiver's output, so that only the hops in between need scratch memory.
+/// Bruck's algorithm, for small blocks: the block for the rank i to the right travels there in hops
+/// of 2^k for the bits k of i; all blocks with bit k travel together. log n signals follow each
+/// other instead of n - 1; each rank copies n/2 blocks in each of log n steps (Bruck, Ho, Kipnis,
+/// Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
+/// message-passing systems", 1997). The first hop of a block starts in the sender's input and the
+/// last one ends in the receiver's output, so only the hops between them need scratch memory.
 fn bruck(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let kept = if problem.in_place { ranks as u64 * bytes } else { 0 };
     let saved = saved(problem, rank, 0);
-    single(problem, saved.offset + kept, |lane, queue| {
-        // In place the output fills while the input is still needed.
-        lane.copy(queue, receive(rank, 0), saved, kept);
+    single(problem, saved.offset + kept, |share, queue| {
+        // In place the output is filled while the input is still needed.
+        share.copy(queue, receive(rank, 0), saved, kept);
         for distance in distances(ranks) {
             queue.signal((rank + ranks - distance) % ranks, 0);
         }
-        copy_own(lane, queue, rank);
+        copy_own(share, queue, rank);
         for (hop, distance) in distances(ranks).enumerate() {
             let (right, left) = ((rank + distance) % ranks, (rank + ranks - distance) % ranks);
             queue.wait(right, 1);
             for block in (distance..ranks).filter(|block| block & distance != 0) {
                 let from = before_hop(problem, rank, block, hop);
-                lane.copy(queue, from, after_hop(problem, right, block, hop), bytes);
+                share.copy(queue, from, after_hop(problem, right, block, hop), bytes);
             }
-            // A rank a power of two away in both directions has said first that it is ready.
+            // A rank that is a power of two away in both directions sends its ready signal first.
             let earlier = u32::from((ranks - distance).is_power_of_two());
             queue.signal(right, 0).wait(left, earlier + 1);
         }
     })
 }
 
-/// Where rank `rank` keeps its block for `peer` if it runs in place: behind the blocks that pass
+/// The place of the saved block of `rank` for `peer`, in place: behind the blocks that pass
 /// through.
 fn saved(problem: &Problem, rank: usize, peer: usize) -> Place {
     let passing = (distances(problem.ranks).count() - 1) * (problem.ranks / 2);
     scratch(rank, (passing + peer) as u64 * problem.bytes())
 }
 
-/// Where at rank `rank` the block lies that is `block` ranks away from its sender, before hop
-/// `hop`.
+/// The place, at `rank` and before hop `hop`, of the block whose sender is `block - gone` ranks to
+/// the left, where `gone` are the bits of `block` below the hop.
 fn before_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place {
     let peer = (rank + block) % problem.ranks;
     match block & ((1 << hop) - 1) {
@@ -176,9 +182,9 @@ fn before_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place
     }
 }
 
-/// Where at rank `rank` it lies after hop `hop`: in the output if that was its last, else in a slot
-/// for this hop and block. A hop has at most n/2 slots, numbered by the block's bits above (not all
-/// 0) and below.
+/// The place of that block at `rank` after hop `hop`: in the output if that was the last hop, else
+/// in a slot for this hop and block. A hop has at most n/2 slots, numbered by the bits of the block
+/// above the hop (not all 0) and below it.
 fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place {
     let (above, below) = (block >> (hop + 1), block & ((1 << hop) - 1));
     if above == 0 {
@@ -188,23 +194,24 @@ fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place 
     scratch(rank, slot as u64 * problem.bytes())
 }
 
-/// Two levels: a rank of each node collects what its node has for each node, puts it there as one
-/// message, and deals out what comes to its node. One message for each pair of nodes, and two more
-/// copies: for short blocks. The ranks in front put without asking, into one of two memories in
-/// turn: who puts to this rank has heard of it in the round before.
+/// Two levels: the leader of each node collects the blocks of its node for each node, puts them
+/// there as one message, and distributes what comes to its node. One message for each pair of
+/// nodes, and two more copies: for short blocks. Leaders put without waiting for the receiver, into
+/// one of two copies of its memory: a leader that puts has had a message of the receiver in the
+/// round before.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, bytes) = (nodes(problem), problem.bytes());
     let leaders = nodes.indices(0);
     let count = |node: usize| nodes.members(node).len() as u64;
     let before = |node: usize| (0..node).map(count).sum::<u64>();
-    // What node `of` has for the other at its leader, and what comes: blocks by receiver and
-    // sender.
+    // Offsets at a leader: the blocks of node `of` for node `other`, and the blocks that come to
+    // node `of` from `other`; each ordered by receiver, then sender.
     let out = |of: usize, other: usize| count(of) * before(other) * bytes;
     let came = |of: usize, other: usize| count(of) * problem.ranks as u64 * bytes + out(of, other);
     in_turn(rank, |rank| {
         let (node, beside) = (nodes.of(rank), nodes.beside(rank));
         let collect = Part::steps(rank, beside, |queue, own| {
-            come(queue, beside.len(), own, 1);
+            all_have_come(queue, beside.len(), own, 1);
             let source =
                 |at: usize, to: usize| Place { rank: at, ..problem.source(beside[at], to, 0) };
             if !problem.in_place {
@@ -243,7 +250,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
             if own == 0 {
                 deal(queue, 0);
             }
-            hand_out(queue, (beside.len(), own, 1), deal);
+            distribute(queue, (beside.len(), own, 1), deal);
         });
         let kept = if rank == beside[0] { came(node, nodes.count()) } else { 0 };
         Parts { kept, parts: vec![collect, swap.in_turns(2), give] }

@@ -1,10 +1,11 @@
-//! The team of one rank: its input is its output.
+//! The algorithm of a team with one rank: its input is its output.
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::Program;
 
-/// The only choice for every operation of a single rank, at which the others need not look.
+/// Solves every operation of a single rank. It is in no table, so the other algorithms need not
+/// handle one rank.
 pub static ALONE: Algorithm = Algorithm {
     operation: Operation::Barrier,
     name: "alone",
@@ -15,7 +16,7 @@ pub static ALONE: Algorithm = Algorithm {
     pulls: false,
 };
 
-/// One copy, which goes where it runs in place.
+/// One copy, which is omitted in place.
 fn alone(problem: &Problem, _: usize) -> Program {
     let mut program = Program::new(1);
     if !matches!(problem.operation, Operation::Barrier | Operation::Broadcast | Operation::Exscan) {

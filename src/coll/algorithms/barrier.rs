@@ -1,14 +1,14 @@
-//! Barriers: nobody leaves before everybody has come. A step of a rank runs only after that rank
-//! has started, on whatever rank it runs, so it is enough that each rank's last wait follows a
-//! signal of every other.
+//! Barriers: no rank leaves before all ranks have come. Whichever thread runs a step, it runs only
+//! after its owner has started the round; so it is enough that the last wait of each rank follows a
+//! signal of every other rank.
 
 use super::Algorithm;
 use super::levels::{Part, Parts, in_turn, nodes};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program};
 
-/// Children of a rank in the tree: few enough that its signals, one after another, are not later
-/// than another level would be.
+/// Children of a rank in the tree. They are few, so that the parent's signals to them, one after
+/// another, take no longer than a further level of the tree would.
 const ARITY: usize = 4;
 
 /// The algorithms of this file.
@@ -18,10 +18,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Barrier, "two_level", two_level),
 ];
 
-/// Dissemination (Hensgen, Finkel and Manber, 1988): in step k each rank tells the rank 2^k further
-/// on, and waits for the one 2^k before it, by which it then knows of 2^(k+1) ranks. ceil(log2 p)
-/// signals one after another, p * ceil(log2 p) in all: the shortest path, as long as each rank has
-/// a core.
+/// Dissemination (Hensgen, Finkel and Manber, 1988): in step k each rank signals the rank 2^k to
+/// its right and waits for the rank 2^k to its left, after which it knows that 2^(k+1) ranks have
+/// come. ceil(log2 p) signals follow each other, of p * ceil(log2 p) in all: the shortest path, as
+/// long as each rank has a core.
 fn dissemination(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let mut program = Program::new(1);
@@ -35,8 +35,8 @@ fn dissemination(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// A tree: each rank waits for its children, tells its parent, waits for the parent, and tells its
-/// children. 2 log_k p levels, but only 2 (p - 1) signals in all: best where ranks share cores.
+/// A tree: each rank waits for its children, signals its parent, waits for the parent, and signals
+/// its children. 2 log_k p levels, but only 2 (p - 1) signals in all: best where ranks share cores.
 fn tree(problem: &Problem, rank: usize) -> Program {
     let mut program = Program::new(1);
     let mut queue = program.queue(0);
@@ -52,7 +52,7 @@ fn children(problem: &Problem, rank: usize) -> impl Iterator<Item = usize> + use
     (rank * ARITY + 1..=rank * ARITY + ARITY).take_while(move |&child| child < ranks)
 }
 
-/// Up the tree: behind it rank 0 knows that all have come.
+/// Up the tree: afterwards rank 0 knows that all ranks have come.
 fn climb(queue: &mut Appender, problem: &Problem, rank: usize) {
     for child in children(problem, rank) {
         queue.wait(child, 1);
@@ -62,7 +62,7 @@ fn climb(queue: &mut Appender, problem: &Problem, rank: usize) {
     }
 }
 
-/// Down the tree: what rank 0 knows as it begins all know as they end.
+/// Down the tree: each rank learns that rank 0 has begun this phase.
 fn descend(queue: &mut Appender, problem: &Problem, rank: usize) {
     if rank > 0 {
         queue.wait((rank - 1) / ARITY, 1);
@@ -72,8 +72,8 @@ fn descend(queue: &mut Appender, problem: &Problem, rank: usize) {
     }
 }
 
-/// Two levels: up a tree in each node, dissemination between the ranks at their tops, and down the
-/// trees. Of each node one rank sends ceil(log2 nodes) messages.
+/// Two levels: up a tree in each node, dissemination between the roots of these trees, and down the
+/// trees. One rank of each node sends ceil(log2 nodes) messages.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let nodes = nodes(problem);
     let leaders = nodes.leaders(0);

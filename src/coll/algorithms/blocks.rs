@@ -1,40 +1,42 @@
-//! How blocks are cut and counted: lanes and pieces, runs of neighbouring blocks, binomial trees.
+//! How blocks are divided and counted: shares and pieces, runs of neighbouring blocks, binomial
+//! trees.
 
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
-/// Most lanes of a program: not more than the problem allows, nor more than there are threads to
-/// share them, since each costs every start the way of a cache line.
-pub fn most_lanes(problem: &Problem) -> u64 {
+/// Most queues among which a program divides its blocks. There are not more than the problem
+/// allows, nor more than threads to run them, since each queue costs every start the transfer of a
+/// cache line.
+pub fn most_shares(problem: &Problem) -> u64 {
     problem.ranks.min(problem.queues).min(4) as u64
 }
 
-/// One of a program's queues, all of which do the same with their shares of each block: side by
-/// side, so that ranks with nothing to do can carry some of them.
-pub struct Lane<'a> {
-    /// What is to be solved.
+/// One of the queues of a program, each of which handles its share of every block. They run side by
+/// side, so that idle ranks can run some of them.
+pub struct Share<'a> {
+    /// The problem to solve.
     pub problem: &'a Problem,
-    /// The queue, at every rank.
+    /// The number of the queue, equal at every rank.
     pub number: usize,
-    lanes: usize,
+    shares: usize,
 }
 
-impl Lane<'_> {
-    /// This lane's pieces of a block of `size` bytes: offset and length of each. They lie side by
-    /// side; where the pieces do not divide evenly the first lanes have one more.
+impl Share<'_> {
+    /// The pieces of a block of `size` bytes that are in this share: offset and length of each.
+    /// They are adjacent; where the pieces do not divide evenly the first shares have one more.
     pub fn pieces(&self, size: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let all = self.problem.segments(size).count();
-        let (each, more) = (all / self.lanes, all % self.lanes);
+        let (each, more) = (all / self.shares, all % self.shares);
         let first = self.number * each + self.number.min(more);
         self.problem.segments(size).skip(first).take(each + usize::from(self.number < more))
     }
 
-    /// Whether this lane has a piece of a block of `size` bytes.
+    /// Whether this share has a piece of a block of `size` bytes.
     pub fn carries(&self, size: u64) -> bool {
         self.pieces(size).next().is_some()
     }
 
-    /// Copies this lane's pieces of a block of `size` bytes.
+    /// Copies the pieces of a block of `size` bytes that are in this share.
     pub fn copy(&self, queue: &mut Appender, from: Place, to: Place, size: u64) {
         for (offset, length) in self.pieces(size) {
             queue.copy(from.plus(offset), to.plus(offset), length);
@@ -42,9 +44,9 @@ impl Lane<'_> {
     }
 }
 
-/// Every rank but the root moves its own block, `size(rank)` bytes from the first of the
-/// `ends(rank)` to the second, when the root is ready, side by side; so the root sends n - 1
-/// signals and waits for as many.
+/// Every rank but the root copies its own block, `size(rank)` bytes from `ends.0` to `ends.1`, when
+/// the root is ready; all ranks do so side by side. The root sends n - 1 signals and waits for as
+/// many.
 pub fn with_root(
     problem: &Problem,
     rank: usize,
@@ -52,45 +54,49 @@ pub fn with_root(
     ends: (Place, Place),
 ) -> Program {
     let root = problem.root;
-    lanes(problem, |lane, queue| {
+    shares(problem, |share, queue| {
         if rank != root {
-            if lane.carries(size(rank)) {
+            if share.carries(size(rank)) {
                 queue.wait(root, 1);
-                lane.copy(queue, ends.0, ends.1, size(rank));
-                queue.signal(root, lane.number);
+                share.copy(queue, ends.0, ends.1, size(rank));
+                queue.signal(root, share.number);
             }
             return;
         }
-        let peers = others(root, problem.ranks).filter(|peer| lane.carries(size(*peer)));
+        let peers = others(root, problem.ranks).filter(|peer| share.carries(size(*peer)));
         for peer in peers.clone() {
-            queue.signal(peer, lane.number);
+            queue.signal(peer, share.number);
         }
-        lane.copy(queue, ends.0, ends.1, size(root));
+        share.copy(queue, ends.0, ends.1, size(root));
         for peer in peers {
             queue.wait(peer, 1);
         }
     })
 }
 
-/// A program of as many lanes as the largest of the blocks has segments, up to `most_lanes`; `fill`
-/// fills the queue of each.
-pub fn lanes(problem: &Problem, fill: impl Fn(&Lane, &mut Appender)) -> Program {
-    let lanes = (problem.largest() / problem.segment).clamp(1, most_lanes(problem)) as usize;
-    let mut program = Program::new(lanes);
-    for number in 0..lanes {
-        fill(&Lane { problem, number, lanes }, &mut program.queue(number));
+/// A program with as many queues as the largest block has segments, up to `most_shares`; `fill`
+/// appends the steps of each.
+pub fn shares(problem: &Problem, fill: impl Fn(&Share, &mut Appender)) -> Program {
+    let shares = (problem.largest() / problem.segment).clamp(1, most_shares(problem)) as usize;
+    let mut program = Program::new(shares);
+    for number in 0..shares {
+        fill(&Share { problem, number, shares }, &mut program.queue(number));
     }
     program
 }
 
-/// A program of one lane, filled by `fill`, with `scratch` bytes of scratch memory.
-pub fn single(problem: &Problem, scratch: u64, fill: impl FnOnce(&Lane, &mut Appender)) -> Program {
+/// A program with one queue and `scratch` bytes of scratch memory.
+pub fn single(
+    problem: &Problem,
+    scratch: u64,
+    fill: impl FnOnce(&Share, &mut Appender),
+) -> Program {
     let mut program = Program { scratch, ..Program::new(1) };
-    fill(&Lane { problem, number: 0, lanes: 1 }, &mut program.queue(0));
+    fill(&Share { problem, number: 0, shares: 1 }, &mut program.queue(0));
     program
 }
 
-/// The ranks but `rank`, from its right neighbour on.
+/// All ranks but `rank`, beginning with its right neighbour.
 pub fn others(rank: usize, ranks: usize) -> impl DoubleEndedIterator<Item = usize> + Clone {
     (1..ranks).map(move |distance| (rank + distance) % ranks)
 }
@@ -100,8 +106,9 @@ pub fn distances(ranks: usize) -> impl DoubleEndedIterator<Item = usize> + Clone
     (0..ranks.next_power_of_two().trailing_zeros()).map(|step| 1 << step)
 }
 
-/// The equal blocks of `count` ranks from rank `first` on, rank 0 following the last, as at most
-/// two runs of neighbours: the first rank of each, how many blocks were before it, how many it has.
+/// `count` equal blocks from that of rank `first` on, where rank 0 follows the last rank, as at
+/// most two runs of neighbours: the first rank of each run, how many blocks come before the run,
+/// and how many it has.
 pub fn runs(ranks: usize, first: usize, count: usize) -> [(usize, usize, usize); 2] {
     let first = first % ranks;
     let head = count.min(ranks - first);
@@ -111,38 +118,38 @@ pub fn runs(ranks: usize, first: usize, count: usize) -> [(usize, usize, usize);
 /// A node of the binomial tree over the ranks, numbered from the root on.
 #[derive(Clone, Copy)]
 pub struct Node {
-    /// Its number: 0 is the root.
+    /// Its number; the root has 0.
     pub number: usize,
     root: usize,
     ranks: usize,
 }
 
 impl Node {
-    /// The node that rank `rank` is.
+    /// The node of a rank.
     pub fn of(problem: &Problem, rank: usize) -> Node {
         let (ranks, root) = (problem.ranks, problem.root);
         Node { number: (rank + ranks - root) % ranks, root, ranks }
     }
 
-    /// Its rank.
+    /// The rank of this node.
     pub fn rank(self) -> usize {
         (self.root + self.number) % self.ranks
     }
 
-    /// The node above, which is the one whose number lacks the lowest bit; none above the root.
+    /// Its parent, whose number lacks the lowest bit of this one; None for the root.
     pub fn parent(self) -> Option<Node> {
         let number = self.number & self.number.wrapping_sub(1);
         (self.number > 0).then_some(Node { number, ..self })
     }
 
-    /// How many nodes its subtree has: itself and those that follow it.
+    /// How many nodes its subtree has; they are numbered from this one on.
     pub fn size(self) -> usize {
         let low =
             if self.number == 0 { self.ranks } else { self.number & self.number.wrapping_neg() };
         low.min(self.ranks - self.number)
     }
 
-    /// The nodes right below, smallest subtree first (but for the last, which may be cut short).
+    /// Its children, smallest subtree first (but the last subtree may be cut short).
     pub fn children(self) -> impl DoubleEndedIterator<Item = Node> {
         distances(self.size()).map(move |distance| Node { number: self.number + distance, ..self })
     }
@@ -170,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn lanes_share_every_block_without_gap() {
+    fn shares_cover_every_block_without_gap() {
         let problem = problem(2, 0);
-        for lanes in 1..=4 {
+        for shares in 1..=4 {
             for size in (0..400).step_by(4) {
                 let mut end = 0;
-                for number in 0..lanes {
-                    let lane = Lane { problem: &problem, number, lanes };
-                    assert_eq!(lane.carries(size), size.div_ceil(16) > number as u64);
-                    for (offset, length) in lane.pieces(size) {
+                for number in 0..shares {
+                    let share = Share { problem: &problem, number, shares };
+                    assert_eq!(share.carries(size), size.div_ceil(16) > number as u64);
+                    for (offset, length) in share.pieces(size) {
                         assert_eq!(offset, end);
                         assert!(length > 0 && length <= 16);
                         end += length;

@@ -1,16 +1,16 @@
-//! Broadcasts. The data lies in the output buffer of every rank, at the root from the beginning.
-//! All algorithms push: a rank says that it is ready, and the rank that has the data copies them
-//! straight into its buffer and tells it.
+//! Broadcasts. The vector lies in the output buffer of every rank, at the root from the beginning.
+//! Except in `eager`, a rank signals that it is ready, and a rank that has the data copies them
+//! straight into its buffer and signals back.
 //!
-//! Ranks are counted from the root: node 0 is the root, node v the rank v further on.
+//! Nodes of the trees are numbered from the root: node 0 is the root, node v the rank v further on.
 
 use super::Algorithm;
-use super::blocks::most_lanes;
+use super::blocks::most_shares;
 use super::levels::{Part, Parts, in_turn, is_short, nodes};
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::{Appender, CELL, CELL_WORD, Program, receive, scratch};
 
-/// The algorithms of this file.
+/// The table of this operation.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Broadcast, "binomial", binomial),
     Algorithm::new(Operation::Broadcast, "chain", chain),
@@ -22,46 +22,48 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Broadcast, "two_level", two_level),
 ];
 
-/// How many rounds a root may be ahead where a cell holds the data: it sends that many while it has
-/// a core, and the others take them when it is their turn. A power of two.
+/// How many rounds a root may be ahead where a cell holds the data: it can run so many while it has
+/// a core, before the others get theirs. A power of two.
 const AHEAD: u32 = 64;
-/// Like `AHEAD`, of more than two ranks with up to so many bytes. Of two ranks with a core each the
-/// one is hardly ever ahead, and fewer lines stay closer.
+/// Like `AHEAD`, for more than two ranks and up to DEEP bytes. Two ranks that have a core each are
+/// hardly ever apart, and fewer lines stay in closer caches.
 const AHEAD_BEYOND: u32 = 16;
 const DEEP: u64 = 256;
 
-/// Binomial tree: a rank that has the data passes them on to the node half as far away as the last
-/// time. ceil(log2 p) signals one after another, the fewest where a node tells one other at a time:
-/// for small sizes.
+/// Binomial tree: a rank that has the data passes them on to the node half as far away as the time
+/// before. ceil(log2 p) signals follow each other, the fewest possible if a node signals one other
+/// at a time: for small sizes.
 fn binomial(problem: &Problem, rank: usize) -> Program {
-    in_lanes(problem, rank, Tree::Binomial, 1)
+    in_shares(problem, rank, Tree::Binomial, 1)
 }
 
-/// Chain: each node passes each segment on to the next. p - 1 signals until the last node has the
-/// first segment, but then each node sends every byte only once: for large sizes on few ranks with
-/// a core each.
+/// Chain: each node passes each segment on to the next one. The last node has the first segment
+/// after p - 1 signals, but each node sends every byte only once: for large sizes on few ranks that
+/// have a core each.
 fn chain(problem: &Problem, rank: usize) -> Program {
-    in_lanes(problem, rank, Tree::Heap { arity: 1, turn: 0 }, 2)
+    in_shares(problem, rank, Tree::Heap { arity: 1, turn: 0 }, 2)
 }
 
-/// Like `chain`, with four children: log4 p levels, each byte sent four times by a node that has
-/// children.
+/// Like `chain`, with four children: log4 p levels; a node with children sends each byte four
+/// times.
 fn kary(problem: &Problem, rank: usize) -> Program {
-    in_lanes(problem, rank, Tree::Heap { arity: 4, turn: 0 }, 2)
+    in_shares(problem, rank, Tree::Heap { arity: 4, turn: 0 }, 2)
 }
 
-/// Single copy: the root pushes straight into the buffers of up to eight ranks; of more, these push
-/// on to eight each. Every byte is written once for each rank. A large vector falls into four parts
-/// (for two ranks into two), each in a queue of its own, so that ranks that wait can take part.
+/// Single copy: the root copies straight into the buffers of up to eight ranks; if there are more
+/// ranks, each of these copies to eight others. Each byte is written once for each rank. A large
+/// vector is cut into up to four parts (for two ranks into two), each in a queue of its own, so
+/// that waiting ranks can run some of them.
 fn direct(problem: &Problem, rank: usize) -> Program {
-    in_lanes(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_lanes(problem))
+    in_shares(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_shares(problem))
 }
 
 /// Eager: a rank that has the data puts them into the scratch memory of up to eight ranks, which
-/// take them from there and pass them on. Nobody says that it is ready: each scratch memory is
-/// written again some rounds later, when its owner has said that it has read it; so the root runs
-/// as many rounds ahead. It is said, and asked for, once in a quarter of these rounds. Of what is
-/// small enough the scratch memory is a cell, which holds the signal, too. For small sizes.
+/// copy them from there and pass them on. No rank signals that it is ready: there are several
+/// copies of the scratch memory, one for each of some consecutive rounds, and a copy is written
+/// again when its owner has signalled that it was read. So the root may run as many rounds ahead.
+/// That signal is sent, and waited for, once in a quarter of these rounds. If the data are small
+/// enough, the scratch memory is a cell, which holds the signal too. For small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let tree = Tree::Heap { arity: 8, turn: 0 };
@@ -103,11 +105,11 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// After Trinaryx3, Fujitsu's broadcast of the K computer and the FX100: the data fall into three
-/// fragments, and each goes its own way down a ternary tree, as a pipeline of segments. The
-/// published algorithm embeds three trees without a common edge in a torus. A node has no torus, so
-/// here the trees are turned against each other such that no rank but the root passes on data in
-/// more than one: each sends one vector at most (the root three), and the trees work at the same
+/// After Trinaryx3, Fujitsu's broadcast of the K computer and the FX100: the vector is cut into
+/// three fragments, and each travels down a ternary tree of its own, as a pipeline of segments. The
+/// published algorithm embeds three trees without common edges in a torus. A node has no torus;
+/// here the trees are rotated against each other so that no rank but the root has children in more
+/// than one. So each rank sends at most one vector (the root three), and the trees work at the same
 /// time.
 fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     let mut program = Program::new(3);
@@ -118,12 +120,12 @@ fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// The tree of a fragment. Of its m nodes besides the root less than m / 3 have children.
+/// The tree of a fragment. Of the ranks besides the root at most a third have children in it.
 fn ternary(ranks: usize, fragment: usize) -> Tree {
     Tree::Heap { arity: 3, turn: fragment * ((ranks - 1) / 3) }
 }
 
-/// Which rank passes data on to which.
+/// Which node passes data on to which.
 #[derive(Clone, Copy)]
 enum Tree {
     Binomial,
@@ -147,7 +149,7 @@ impl Tree {
         }
     }
 
-    /// The children, those first that have most to pass on.
+    /// The children, those with the largest subtrees first.
     fn children(self, ranks: usize, node: usize) -> Vec<usize> {
         match self {
             Tree::Binomial => {
@@ -172,31 +174,31 @@ impl Tree {
     }
 }
 
-/// How many nodes the binomial tree has from `node` on downwards: `node` and those right after it.
+/// How many nodes the binomial tree has from `node` downwards: `node` and those that follow it.
 fn span(ranks: usize, node: usize) -> usize {
     let whole = if node == 0 { ranks } else { 1 << node.trailing_zeros() };
     whole.min(ranks - node)
 }
 
-/// Pushes the vector down a tree; a large one in up to `lanes` parts at the same time.
-fn in_lanes(problem: &Problem, rank: usize, tree: Tree, lanes: u64) -> Program {
-    let lanes = (problem.bytes() / problem.segment).clamp(1, lanes) as usize;
-    let mut program = Program::new(lanes);
-    for lane in 0..lanes {
-        let slice = problem.part(problem.count, lane, lanes);
-        push(problem, rank, tree, slice, lane, &mut program);
+/// Pushes the vector down a tree; a large one in up to `shares` parts at the same time.
+fn in_shares(problem: &Problem, rank: usize, tree: Tree, shares: u64) -> Program {
+    let shares = (problem.bytes() / problem.segment).clamp(1, shares) as usize;
+    let mut program = Program::new(shares);
+    for share in 0..shares {
+        let slice = problem.part(problem.count, share, shares);
+        push(problem, rank, tree, slice, share, &mut program);
     }
     program
 }
 
-/// Pushes a slice of the vector down a tree, segment by segment. A node without children is told
-/// only when all of it is there.
+/// Pushes a slice of the vector down a tree, segment by segment. A node without children is
+/// signalled only once, when the whole slice has come.
 fn push(
     problem: &Problem,
     rank: usize,
     tree: Tree,
     slice: Block,
-    lane: usize,
+    share: usize,
     program: &mut Program,
 ) {
     let ranks = problem.ranks;
@@ -208,15 +210,15 @@ fn push(
         .into_iter()
         .map(|child| (rank_of(child), tree.children(ranks, child).is_empty()))
         .collect();
-    let mut queue = program.queue(lane);
+    let mut queue = program.queue(share);
     if let Some(parent) = parent {
-        queue.signal(parent, lane);
+        queue.signal(parent, share);
     }
     if let (Some(parent), true) = (parent, children.is_empty()) {
         queue.wait(parent, 1);
         return;
     }
-    // The first child is asked for before the data are there: one step less when they come.
+    // Waits for the first child before the data come, so that one step less remains then.
     queue.wait(children[0].0, 1);
     let mut segments = problem.segments(slice.size).collect::<Vec<_>>();
     if segments.is_empty() {
@@ -233,23 +235,23 @@ fn push(
             let offset = slice.offset + offset;
             queue.copy(receive(rank, offset), receive(child, offset), size);
             if !leaf || i + 1 == segments.len() {
-                queue.signal(child, lane);
+                queue.signal(child, share);
             }
         }
     }
 }
 
-/// Scatter and allgather (van de Geijn and others, 1994): the vector falls into a block for each
-/// node. Down a binomial tree each node gets the blocks of itself and of all nodes below; then the
-/// blocks go round in a ring, to the nodes that have not got them. Each node receives every byte
-/// once and sends less than two vectors, the root too. ceil(log2 p) + p - 1 signals one after
-/// another: for large sizes on many ranks.
+/// Scatter and allgather (van de Geijn and others, 1994): the vector is cut into a block for each
+/// node. Down a binomial tree each node gets its own block and those of all nodes below it; then
+/// the blocks travel around a ring, to the nodes that do not have them yet. Each node receives
+/// every byte once and sends less than two vectors, also the root. ceil(log2 p) + p - 1 signals
+/// follow each other: for large sizes on many ranks.
 fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
     let most = problem.queues.min(2) as u64;
-    let lanes = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, most) as usize;
-    let mut program = Program::new(lanes);
-    for lane in 0..lanes {
-        scatter_and_ring(problem, rank, lane, lanes, &mut program);
+    let shares = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, most) as usize;
+    let mut program = Program::new(shares);
+    for share in 0..shares {
+        scatter_and_ring(problem, rank, share, shares, &mut program);
     }
     program
 }
@@ -257,38 +259,38 @@ fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
 fn scatter_and_ring(
     problem: &Problem,
     rank: usize,
-    lane: usize,
-    lanes: usize,
+    share: usize,
+    shares: usize,
     program: &mut Program,
 ) {
     let ranks = problem.ranks;
     let node = (rank + ranks - problem.root) % ranks;
     let rank_of = |node: usize| (node + problem.root) % ranks;
-    // The blocks of a lane follow each other, so those of neighbours are one range.
-    let begin = |node: usize| match lane * ranks + node {
-        end if end == lanes * ranks => problem.bytes(),
-        part => problem.part(problem.count, part, lanes * ranks).offset,
+    // The blocks of a queue are adjacent, so those of neighbouring nodes form one range.
+    let begin = |node: usize| match share * ranks + node {
+        end if end == shares * ranks => problem.bytes(),
+        part => problem.part(problem.count, part, shares * ranks).offset,
     };
     let (left, right) = ((node + ranks - 1) % ranks, (node + 1) % ranks);
     let parent = Tree::Binomial.parent(ranks, node);
-    let mut queue = program.queue(lane);
+    let mut queue = program.queue(share);
     let copy = |queue: &mut Appender, to: usize, first: usize, end: usize| {
         for (offset, size) in problem.segments(begin(end) - begin(first)) {
             let offset = begin(first) + offset;
             queue.copy(receive(rank, offset), receive(to, offset), size);
         }
-        queue.signal(to, lane);
+        queue.signal(to, share);
     };
 
     if let Some(parent) = parent {
-        queue.signal(rank_of(parent), lane).wait(rank_of(parent), 1);
+        queue.signal(rank_of(parent), share).wait(rank_of(parent), 1);
     }
     for child in Tree::Binomial.children(ranks, node) {
         queue.wait(rank_of(child), 1);
         copy(&mut queue, rank_of(child), child, child + span(ranks, child));
     }
 
-    // Round the ring come the blocks node - 1, node - 2, ... as far as the scatter has not brought
+    // Around the ring come the blocks node - 1, node - 2 and so on, unless the scatter has brought
     // them. The right neighbour is ready: it is a child, or a node above has served it before it
     // served this one.
     let missing = |node: usize| ranks - span(ranks, node);
@@ -305,8 +307,8 @@ fn scatter_and_ring(
     }
 }
 
-/// Two levels: first the root and a rank of each other node, then each of these and the ranks of
-/// its node. A byte comes to each node once.
+/// Two levels: from the root to one rank of each other node, then from these to the ranks of their
+/// nodes. Each byte enters a node once.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let nodes = nodes(problem);
     let leaders = nodes.leaders(problem.root);
@@ -328,13 +330,13 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes the root puts to each of them, if the bytes are at most `SHORT`.
+/// Up to so many nodes the root puts to each of them, if the vector has at most `SHORT` bytes.
 const FEW: usize = 16;
 /// See `FEW`.
 const SHORT: u64 = 8 << 10;
-/// Up to so many bytes few messages one after the other count more than few bytes.
+/// Up to so many bytes few messages matter more than few bytes.
 const LONG: u64 = 128 << 10;
-/// Up to so many bytes the ranks of a node need not be ready.
+/// Up to so many bytes the algorithm inside a node is `eager`.
 const EAGER_INSIDE: u64 = 2 << 10;
 
 #[cfg(test)]

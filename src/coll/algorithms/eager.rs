@@ -1,27 +1,27 @@
-//! Eager forms: a rank that has data puts them into scratch memory of their receiver, which need
+//! Eager algorithms: a rank that has data puts them into scratch memory of the receiver, which need
 //! not be ready. Only a rank's own steps touch its user's buffers. Each byte is copied twice, so
 //! this is for small sizes.
 //!
 //! Every rank has a slot for each rank that sends to it. A slot of up to 60 bytes is a cell, whose
-//! line holds data and signal. The slots are there several times, in turns, round by round. What
-//! keeps a sender from writing a slot that has not been read yet:
+//! line holds data and signal. Each slot exists in several copies, which rounds use in turn. A
+//! sender must not overwrite a slot that was not read yet:
 //!
-//! - **one way** (rooted operations, scan): the receiver says once in a quarter of the turns what
-//!   it has read, and the sender asks as often. So the sender may be as many rounds ahead as there
-//!   are turns, less one quarter.
-//! - **mutual** (every rank waits for every other one in each round): two turns are enough and
-//!   nothing is said. A sender that begins round n + 1 has the data of round n of the receiver,
-//!   which therefore has ended round n - 1 and read that round's slot.
+//! - **one way** (rooted operations, scan): once in a quarter of the turns the receiver signals
+//!   what it has read, and the sender waits for that signal as often. So the sender may be up to
+//!   three quarters of the turns ahead without waiting.
+//! - **mutual** (in each round every rank waits for every other one): two turns are enough, and the
+//!   receiver signals nothing. A sender that begins round n + 1 has the receiver's data of round n;
+//!   so the receiver has ended round n - 1 and has read the slot of that round.
 
 use super::blocks::others;
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, CELL, CELL_WORD, Place, Program, cell, scratch};
 
-/// Most turns: a sender does so many rounds while it has a core, and the receiver takes them when
-/// it has one.
+/// Most turns. A sender that has a core can run so many rounds before the receiver, which may have
+/// to wait for its core, reads them.
 const MOST_TURNS: u64 = 256;
-/// All turns of the slots of one rank take at most so many bytes, if two turns do: more would not
-/// stay in the caches.
+/// All copies of one rank's slots take at most so many bytes, unless there are only two: more would
+/// not stay in the caches.
 const ALL_TURNS: u64 = 32 << 10;
 
 /// The slots of each rank.
@@ -33,8 +33,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For blocks of so many bytes, of which a rank gets up to `most` in a round and does not
-    /// answer them.
+    /// For blocks of `bytes` bytes. In a round a rank receives up to `most` blocks and sends none
+    /// back.
     pub fn one_way(bytes: u64, most: usize) -> Slots {
         let slots = Slots { bytes, turns: 0, one_way: true };
         let turns = ALL_TURNS / (slots.size() * most as u64);
@@ -42,7 +42,7 @@ impl Slots {
         Slots { turns: 1 << turns.ilog2(), ..slots }
     }
 
-    /// Like `one_way`, where in each round every rank sends to every other.
+    /// Like `one_way`, but in each round every rank sends to every other one.
     pub fn mutual(bytes: u64) -> Slots {
         Slots { bytes, turns: 2, one_way: false }
     }
@@ -56,12 +56,12 @@ impl Slots {
         self.bytes.next_multiple_of(CELL).max(CELL)
     }
 
-    /// In how many rounds once the receiver says what it has read.
+    /// Once in how many rounds the receiver signals what it has read.
     fn every(&self) -> u32 {
         (self.turns / 4).max(1)
     }
 
-    /// A program of one queue, of a rank with `count` slots.
+    /// A program of one queue for a rank with `count` slots; `fill` appends the steps.
     pub fn program(&self, count: usize, fill: impl FnOnce(&mut Appender)) -> Program {
         let scratch = self.size() * count as u64;
         let mut program = Program { scratch, turns: self.turns, ..Program::new(1) };
@@ -69,7 +69,7 @@ impl Slots {
         program
     }
 
-    /// Slot `number` of `rank`.
+    /// The place of slot `number` of `rank`.
     pub fn place(&self, rank: usize, number: usize) -> Place {
         match self.is_cell() {
             true => cell(rank, number),
@@ -77,7 +77,8 @@ impl Slots {
         }
     }
 
-    /// Puts the bytes at `from` into slot `number` of `to`, when that may be written, and tells.
+    /// Puts the bytes at `from` into slot `number` of `to` as soon as that may be overwritten, and
+    /// signals.
     pub fn put(&self, queue: &mut Appender, from: Place, to: usize, number: usize) {
         if self.one_way {
             queue.wait_read(to, self.turns, self.every());
@@ -89,8 +90,8 @@ impl Slots {
         };
     }
 
-    /// The next step waits for what `from` puts into slot `number` of `rank`, whose program this
-    /// is.
+    /// Lets the next step wait for what `from` puts into slot `number` of `rank`, the owner of this
+    /// program. Returns the slot.
     pub fn wait(&self, queue: &mut Appender, from: usize, rank: usize, number: usize) -> Place {
         match self.is_cell() {
             true => queue.wait_cell(from, number),
@@ -99,8 +100,7 @@ impl Slots {
         self.place(rank, number)
     }
 
-    /// Says, where that must be said, that what `from` has put has been read by what was appended
-    /// last.
+    /// Signals, where a signal is needed, that the steps so far have read what `from` has put.
     pub fn has_read(&self, queue: &mut Appender, from: usize) {
         if self.one_way {
             queue.signal_every(from, 0, self.every());
@@ -108,14 +108,14 @@ impl Slots {
     }
 }
 
-/// The number of the slot of `peer` at `rank`: a rank has none for itself.
+/// The number of `peer`'s slot at `rank`; a rank has no slot for itself.
 pub fn number(peer: usize, rank: usize) -> usize {
     peer - usize::from(peer > rank)
 }
 
-/// Appends the combination, in the order of ranks, of what the others put into the slots of `rank`
-/// with its own bytes. `to` may be where its own bytes lie; partial results lie in the slot behind
-/// those of the others.
+/// Combines the bytes in the slots of `rank` with its own ones, in the order of ranks. `ends`:
+/// where its own bytes lie and where the result goes, which may be the same place. Partial results
+/// lie in an additional slot, the last one.
 pub fn fold(
     queue: &mut Appender,
     problem: &Problem,
@@ -146,8 +146,8 @@ pub fn fold(
     }
 }
 
-/// The forms in which every rank has a block for every other: `from(peer)` is where it lies, `fill`
-/// appends what is done with what comes.
+/// A round in which every rank has a block for every other one. `from(peer)`: where the block for
+/// `peer` lies. `fill` appends the steps that take the blocks which arrive.
 pub fn exchange(
     problem: &Problem,
     rank: usize,
@@ -164,13 +164,13 @@ pub fn exchange(
     })
 }
 
-/// The exchange in which each rank copies the blocks that come to where they belong.
+/// The exchange in which each rank copies the blocks that arrive to its output.
 pub fn exchange_blocks(problem: &Problem, rank: usize) -> Program {
     let bytes = problem.bytes();
     let from = |peer: usize| problem.source(rank, peer, 0);
     exchange(problem, rank, bytes, from, |queue, slots| {
         queue.copy(from(rank), problem.target(rank, rank, 0), bytes);
-        // In the order in which the others, in step with this rank, have put them.
+        // In the order in which the other ranks put them if all are in step.
         for peer in others(rank, problem.ranks).rev() {
             let slot = slots.wait(queue, peer, rank, number(peer, rank));
             queue.copy(slot, problem.target(rank, peer, 0), bytes);

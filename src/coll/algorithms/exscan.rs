@@ -1,4 +1,4 @@
-//! Exclusive scan: for each rank but the first the combination of the vectors of the ranks before
+//! Exclusive scan: each rank but the first gets the combination of the vectors of the ranks before
 //! it.
 
 use super::Algorithm;
@@ -15,11 +15,11 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Exscan, "eager", eager),
 ];
 
-/// A chain, piece by piece: a rank combines the result and the input of the rank before it, where
-/// they lie. As few bytes as possible are moved and combined; the first piece takes as many steps
-/// as there are ranks. A rank ends when the one behind it has read its buffers. In place the result
-/// covers the input, so a rank keeps the combination of both for the next one in scratch memory and
-/// takes its own result from the one before.
+/// A chain, piece by piece: a rank combines the result and the input of the rank before it,
+/// straight from their buffers. As few bytes as possible are moved and combined; the first piece
+/// needs as many steps as there are ranks. A rank ends when the rank behind it has read its
+/// buffers. In place the result overwrites the input, so a rank keeps the combination of both in
+/// scratch memory for the next rank, and copies its own result from the rank before it.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let queues = queues(problem, problem.bytes());
     let last = rank + 1 == problem.ranks;
@@ -65,16 +65,16 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// In place: where the combination of the ranks up to and including this one lies.
+/// In place: the place of the combination of the ranks up to and including `rank`.
 fn inclusive(problem: &Problem, rank: usize, offset: u64) -> Place {
     if rank == 0 { problem.source(0, 0, offset) } else { scratch(rank, offset) }
 }
 
-/// In step k a rank sends what it has, the combination of 2^k ranks that ends with its own vector,
-/// to the rank 2^k further on (Hillis and Steele 1986): log2(ranks) steps, in each of which the
-/// whole vector is sent and combined, once for what is sent next and once for the result, to which
-/// the own vector does not belong. What a step receives has a place of its own, of which the sender
-/// is told that it is free.
+/// In step k a rank sends the combination of 2^k vectors that ends with its own to the rank 2^k
+/// further on (Hillis and Steele 1986): log2(ranks) steps. Each step sends the whole vector and
+/// combines twice, once for what is sent next and once for the result, which does not contain the
+/// rank's own vector. What a step receives has a place of its own, and a signal tells the sender
+/// that the place is free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;
@@ -95,7 +95,7 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
                 continue;
             }
             queue.wait(rank - distance, 1);
-            // In place this must come before the result covers the own vector.
+            // In place this must come before the result overwrites the own vector.
             if rank + 2 * distance < ranks {
                 let sum = scratch(rank, steps * size);
                 combine(queue, problem, [slot(rank), partial, sum], size);
@@ -109,9 +109,8 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// The chain of the inclusive scan's form of this name: what a rank finds in its slot is its
-/// result, and that combined with its own input goes into the slot of the rank behind it. For small
-/// sizes on few ranks.
+/// The chain of the inclusive scan's `eager`: a rank finds its result in its slot, and puts that
+/// combined with its own input into the slot of the next rank. For small sizes on few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (bytes, last) = (problem.bytes(), rank + 1 == problem.ranks);
     let slots = Slots::one_way(bytes, 2);
@@ -123,7 +122,7 @@ fn eager(problem: &Problem, rank: usize) -> Program {
         }
         let before = slots.wait(queue, rank - 1, rank, 0);
         if !last {
-            // In place the result covers the own input.
+            // In place the result overwrites the own input.
             let sum = slots.place(rank, 1);
             queue.combine(before, own, sum, bytes);
             slots.put(queue, sum, rank + 1, 0);

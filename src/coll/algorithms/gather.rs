@@ -1,4 +1,4 @@
-//! Gather: a block of everybody at the root, in the order of ranks.
+//! Gather: the root gets a block of each rank, in the order of ranks.
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::blocks::{Node, others, runs, single, with_root};
@@ -6,21 +6,21 @@ use crate::coll::algorithms::eager::{Slots, number};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, scratch};
 
-/// Up the binomial tree: each node takes the blocks of its subtree into scratch memory and hands
-/// them on together; the root's children write to the root's output. For n ranks: log n signals and
-/// copies one after the other; each block is copied once for each level that it rises (the tree of
-/// the MPI libraries: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
-/// operations in MPICH", 2005).
+/// Up the binomial tree: each node collects the blocks of its subtree in scratch memory and passes
+/// them on together; the root's children write to the root's output. For n ranks log n signals and
+/// copies follow each other; each block is copied once for each level (the tree of the MPI
+/// libraries: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations
+/// in MPICH", 2005).
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, bytes) = (Node::of(problem, rank), problem.bytes());
     let below = if node.number == 0 { 0 } else { node.size() - 1 };
-    single(problem, below as u64 * bytes, |lane, queue| {
+    single(problem, below as u64 * bytes, |share, queue| {
         for child in node.children() {
             queue.signal(child.rank(), 0);
         }
         let own = problem.source(rank, problem.root, 0);
         if node.number == 0 {
-            lane.copy(queue, own, problem.target(rank, rank, 0), bytes);
+            share.copy(queue, own, problem.target(rank, rank, 0), bytes);
         }
         for child in node.children() {
             queue.wait(child.rank(), 1);
@@ -28,22 +28,22 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
         let Some(parent) = node.parent() else { return };
         queue.wait(parent.rank(), 1);
         if parent.number == 0 {
-            lane.copy(queue, own, problem.target(parent.rank(), rank, 0), bytes);
+            share.copy(queue, own, problem.target(parent.rank(), rank, 0), bytes);
             for (first, before, blocks) in runs(problem.ranks, rank + 1, below) {
                 let from = scratch(rank, before as u64 * bytes);
                 let to = problem.target(parent.rank(), first, 0);
-                lane.copy(queue, from, to, blocks as u64 * bytes);
+                share.copy(queue, from, to, blocks as u64 * bytes);
             }
         } else {
             let to = scratch(parent.rank(), (node.number - parent.number - 1) as u64 * bytes);
-            lane.copy(queue, own, to, bytes);
-            lane.copy(queue, scratch(rank, 0), to.plus(bytes), below as u64 * bytes);
+            share.copy(queue, own, to, bytes);
+            share.copy(queue, scratch(rank, 0), to.plus(bytes), below as u64 * bytes);
         }
         queue.signal(parent.rank(), 0);
     })
 }
 
-/// Single copy: when the root is ready each rank writes its block to the root's output, side by
+/// Single copy: when the root is ready each rank copies its block to the root's output, all side by
 /// side. The root sends n - 1 signals and waits for as many; each byte is copied once, and not by
 /// the root.
 fn direct(problem: &Problem, rank: usize) -> Program {
@@ -52,9 +52,8 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     with_root(problem, rank, size, (problem.source(rank, root, 0), problem.target(root, rank, 0)))
 }
 
-/// Each rank puts its block into a slot of the root's, which copies them to where they belong.
-/// Nobody waits for the root until its slots are full. The root has ranks - 1 steps: for small
-/// sizes.
+/// Each rank puts its block into a slot of the root, which copies the blocks to its output. A rank
+/// waits for the root only when its slots are full. The root has ranks - 1 steps: for small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let bytes = problem.bytes();

@@ -1,10 +1,11 @@
-//! Algorithms of two levels. A rank's program is a list of parts, one after the other: each is the
-//! program that an algorithm makes for some of the ranks, those of one node, or one of each node.
-//! Parts of a node may read its ranks' memory, those between nodes only put.
+//! Algorithms of two levels. A rank's program is a list of parts, run one after the other. A part
+//! is the program that some algorithm makes for a list of ranks: the ranks of one node, or one rank
+//! of each node. Parts inside a node may read the memory of its ranks; parts between nodes only
+//! put.
 //!
-//! In a part ranks are numbered by their places in its list. Its steps stand in the only queue,
-//! so a rank begins a part when it has ended the one before. What a rank waits for is counted on
-//! from part to part; so two ranks may signal each other in several parts, if none of these uses
+//! In a part, ranks are numbered by their places in its list. All parts of a rank are in one queue,
+//! so the rank begins a part when it has ended the one before. The counts that a rank waits for go
+//! on from part to part. So two ranks may signal each other in several parts, if none of these uses
 //! cells or late waits between them.
 
 use super::alone::ALONE;
@@ -16,19 +17,19 @@ use crate::coll::schedule::{Action, Appender, CELL, Place, Program, Signal, Spac
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// What one rank does of an algorithm for some of the ranks.
+/// The part of one rank in an algorithm for a list of ranks.
 pub struct Part<'a> {
     ranks: Vec<usize>,
     program: Program,
-    /// Where the part's Send and Receive lie.
+    /// Maps the part's Send and Receive to where they really lie.
     place: Box<dyn Fn(Place) -> Place + 'a>,
-    /// Its scratch memory is what the rank keeps for all parts.
+    /// Its scratch memory is the memory that the rank keeps for all parts ([`Parts::kept`]).
     keeps: bool,
 }
 
 impl<'a> Part<'a> {
-    /// What `rank` does of `algorithm` for these ranks; nothing if it is none of them. Of the
-    /// problem the numbers of ranks, queues and nodes are those of the part.
+    /// The program of `rank` in `algorithm` over `ranks`; empty if `rank` is not among them. The
+    /// function replaces the numbers of ranks, queues and nodes in `problem` by those of the part.
     pub fn new(
         rank: usize,
         ranks: &[usize],
@@ -45,8 +46,8 @@ impl<'a> Part<'a> {
         Part { ranks: ranks.to_vec(), program, place: Box::new(|place| place), keeps: false }
     }
 
-    /// Steps of `rank` as one of these ranks, which `fill` appends, given its place among them.
-    /// Their scratch memory is what [`Parts::kept`] says.
+    /// A part whose steps `fill` appends, given the index of `rank` in `ranks`. Their scratch
+    /// memory is that of [`Parts::kept`].
     pub fn steps(
         rank: usize,
         ranks: &[usize],
@@ -60,30 +61,30 @@ impl<'a> Part<'a> {
         Part { ranks: ranks.to_vec(), program, place, keeps: true }
     }
 
-    /// With so many scratch memories in turn.
+    /// With `turns` copies of the scratch memory, used in turn.
     pub fn in_turns(mut self, turns: u32) -> Part<'a> {
         self.program.turns = turns;
         self
     }
 
-    /// With its inputs and outputs where `place` says, given where they would lie, by ranks of the
-    /// team.
+    /// Puts the part's inputs and outputs elsewhere: `place` maps each place in Send or Receive,
+    /// with the rank in the team, to the true one.
     pub fn at(self, place: impl Fn(Place) -> Place + 'a) -> Part<'a> {
         Part { place: Box::new(place), ..self }
     }
 }
 
-/// All parts of a rank, as many at each.
+/// All parts of a rank; every rank has the same number of parts.
 pub struct Parts<'a> {
-    /// Bytes at the beginning of the rank's scratch memory that parts name as their inputs and
-    /// outputs, and that steps of [`Part::steps`] name as scratch memory.
+    /// Bytes at the beginning of the rank's scratch memory that outlive a part: [`Part::at`] may
+    /// put inputs and outputs there, and the steps of [`Part::steps`] use them as scratch memory.
     pub kept: u64,
-    /// In their order.
+    /// The parts, in their order.
     pub parts: Vec<Part<'a>>,
 }
 
 impl Parts<'_> {
-    /// Where in the rank's scratch memory that of each part begins, and where the last one ends.
+    /// The offset in the rank's scratch memory at which that of each part begins; then the end.
     fn bases(&self) -> Vec<u64> {
         let mut bases = vec![self.kept.next_multiple_of(CELL)];
         for part in &self.parts {
@@ -94,13 +95,13 @@ impl Parts<'_> {
     }
 }
 
-/// The program of `rank`, whose parts `of` makes, as those of every rank.
+/// The program of `rank`. `of` makes the parts of any rank.
 pub fn in_turn<'a>(rank: usize, of: impl Fn(usize) -> Parts<'a>) -> Program {
     let own = of(rank);
     let mut bases = HashMap::from([(rank, own.bases())]);
     let scratch = bases[&rank][own.parts.len()];
     let mut program = Program { scratch, ..Program::new(1) };
-    // By rank how many of its signals the parts so far have waited for.
+    // For each rank how many of its signals the parts so far have waited for.
     let mut waited: HashMap<usize, u32> = HashMap::new();
     for (number, part) in own.parts.iter().enumerate() {
         debug_assert!(part.program.queues.len() == 1, "a part has one queue");
@@ -123,8 +124,9 @@ pub fn in_turn<'a>(rank: usize, of: impl Fn(usize) -> Parts<'a>) -> Program {
 }
 
 impl Part<'_> {
-    /// A step of the part as one of `rank`, which has waited for so many signals before. `base`:
-    /// where the part's scratch memory begins at a rank.
+    /// Translates a step of the part to the ranks of the team. `before`: how many signals of each
+    /// rank the parts before have waited for. `base`: where the part's scratch memory begins at a
+    /// rank.
     fn step(
         &self,
         step: &Step,
@@ -162,7 +164,7 @@ impl Part<'_> {
     }
 }
 
-/// The nodes of a problem's ranks: one where all share memory.
+/// The nodes of a problem's ranks; a single one if all share memory.
 pub fn nodes(problem: &Problem) -> Cow<'_, Nodes> {
     match problem.nodes.as_deref() {
         Some(nodes) => Cow::Borrowed(nodes),
@@ -170,9 +172,9 @@ pub fn nodes(problem: &Problem) -> Cow<'_, Nodes> {
     }
 }
 
-/// The beginning of a part in which the first `owners` ranks of a node work for all: behind it an
-/// owner knows that all have come.
-pub fn come(queue: &mut Appender, ranks: usize, rank: usize, owners: usize) {
+/// Begins a part in which the first `owners` ranks of a node work for all: afterwards each owner
+/// knows that all ranks of the node have begun the part.
+pub fn all_have_come(queue: &mut Appender, ranks: usize, rank: usize, owners: usize) {
     match owners {
         1 if rank > 0 => _ = queue.signal(0, 0),
         1 => (1..ranks).for_each(|peer| _ = queue.wait(peer, 1)),
@@ -180,9 +182,9 @@ pub fn come(queue: &mut Appender, ranks: usize, rank: usize, owners: usize) {
     }
 }
 
-/// A part in which the owners `give` something to each other rank of their node, of which they know
-/// that it has come.
-pub fn hand_out(
+/// A part in which the owners `give` something to each other rank of their node. The owners already
+/// know that these ranks have begun it.
+pub fn distribute(
     queue: &mut Appender,
     (ranks, rank, owners): (usize, usize, usize),
     give: impl Fn(&mut Appender, usize),
@@ -200,7 +202,7 @@ pub fn hand_out(
     }
 }
 
-/// Neighbouring ranks among those in order: the first of each run, and how many there are.
+/// The runs of consecutive ranks in a sorted list: the first rank and the length of each.
 pub fn runs(ranks: &[usize]) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &rank in ranks {
@@ -212,8 +214,8 @@ pub fn runs(ranks: &[usize]) -> Vec<(usize, usize)> {
     runs
 }
 
-/// Whether so many bytes are short, which are at most `most` and a segment: so problems with short
-/// segments are done in all ways.
+/// Whether a vector of `bytes` bytes is short: at most `most`, and at most a segment. (Tests set
+/// short segments, so that they run both the short and the long form.)
 pub fn is_short(problem: &Problem, bytes: u64, most: u64) -> bool {
     bytes <= most.min(problem.segment)
 }

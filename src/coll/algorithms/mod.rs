@@ -1,5 +1,5 @@
-//! The algorithms: pure functions from a problem and a rank to that rank's program. To add one: a
-//! function in the file of its operation, and a row in the table below.
+//! The algorithms: pure functions from a problem and a rank to the program of that rank. To add
+//! one, write a function in the file of its operation and a row in its table.
 
 pub mod allgather;
 pub mod allreduce;
@@ -22,30 +22,32 @@ pub mod broadcast;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::Program;
 
-/// One algorithm.
+/// A row of an operation's table.
 pub struct Algorithm {
-    /// What it does.
+    /// The operation that it performs.
     pub operation: Operation,
-    /// Its name, as the configuration and `llcl_coll_query` know it.
+    /// The name by which configuration and llcl_coll_query() know it.
     pub name: &'static str,
     /// Makes the program of one rank.
     pub program: fn(&Problem, usize) -> Program,
-    /// Which problems it can solve. In any case there is more than one rank.
+    /// Whether it can solve a problem. Problems of one rank are solved by `alone` and never come
+    /// here.
     pub fits: fn(&Problem) -> bool,
-    /// It combines strictly in the order of ranks, so that operations that do not commute are
-    /// right.
+    /// It combines strictly in the order of ranks, so the result is right for operations that do
+    /// not commute.
     pub ordered: bool,
-    /// It reads or writes the users' buffers of other ranks directly, once, without staging: the
-    /// single-copy forms for ranks that share memory.
+    /// Each byte is copied once, directly between users' buffers, without staging: for ranks that
+    /// share memory.
     pub single_copy: bool,
-    /// Its steps read memory of any other rank: it is for ranks that share memory. Those of all
-    /// other algorithms read that of ranks of their own node only.
+    /// Its steps may read memory of any rank, so all ranks must share memory. The steps of other
+    /// algorithms read memory of their own node only.
     pub pulls: bool,
 }
 
 impl Algorithm {
-    /// A row of a table: it solves every problem, combines in the order of ranks if at all, and
-    /// moves bytes by way of buffers of its own; the functions below say otherwise.
+    /// A row of an algorithm that solves every problem, combines in the order of ranks if at all,
+    /// stages its data in scratch memory, and may put to other nodes. The functions below change
+    /// that.
     pub const fn new(
         operation: Operation,
         name: &'static str,
@@ -62,22 +64,22 @@ impl Algorithm {
         }
     }
 
-    /// It solves some problems only.
+    /// It solves only some problems.
     pub const fn only_if(self, fits: fn(&Problem) -> bool) -> Algorithm {
         Algorithm { fits, ..self }
     }
 
-    /// It combines in any order.
+    /// It may combine in any order.
     pub const fn in_any_order(self) -> Algorithm {
         Algorithm { ordered: false, ..self }
     }
 
-    /// It is a single-copy form.
+    /// It is a single-copy algorithm.
     pub const fn copying_once(self) -> Algorithm {
         Algorithm { single_copy: true, ..self }
     }
 
-    /// It reads memory of any other rank.
+    /// It reads memory of any rank.
     pub const fn pulling(self) -> Algorithm {
         Algorithm { pulls: true, ..self }
     }

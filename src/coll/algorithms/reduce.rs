@@ -1,10 +1,10 @@
-//! Reduce: everybody's vectors combined, at the root.
+//! Reduce: the root gets the combination of all ranks' vectors.
 
 use super::Algorithm;
 use super::blocks::Node;
 use super::eager::{self, Slots};
 use super::levels::{Part, Parts, in_turn, is_short, nodes};
-use super::vectors::{between_meetings, fold, is_small, piece, pieces, queues, single};
+use super::vectors::{between_disseminations, fold, is_small, piece, pieces, queues, single};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Place, Program, Space, scratch};
 
@@ -16,10 +16,11 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Reduce, "two_level", two_level).in_any_order(),
 ];
 
-/// Each rank combines a slice of the vector, straight from the inputs of all and in the order of
-/// ranks, into the root's output. Every byte is read once; two meetings (log2(ranks) signals of
-/// each rank, for each queue) keep the ends apart. A short vector is left to the root: two signals
-/// for each other rank.
+/// Each rank combines a slice of the vector from the inputs of all ranks, in the order of ranks,
+/// into the root's output. Each byte is read once. Disseminations before and after (log2(ranks)
+/// signals of each rank, for each queue) make sure that all ranks are ready at the beginning and
+/// that all are done at the end. The root alone combines short vectors: two signals for each other
+/// rank.
 fn direct(problem: &Problem, rank: usize) -> Program {
     if is_small(problem, problem.bytes()) {
         return by_root(problem, rank);
@@ -27,7 +28,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let slice = problem.part(problem.count, rank, ranks);
     let queues = queues(problem, problem.part(problem.count, 0, ranks).size);
-    let mut program = between_meetings(ranks, rank, queues, |queue, number| {
+    let mut program = between_disseminations(ranks, rank, queues, |queue, number| {
         let partial = scratch(rank, number as u64 * piece(problem));
         for (offset, size) in pieces(problem, slice.size, number, queues) {
             let at = slice.offset + offset;
@@ -39,7 +40,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// The root combines what the others have, and lets each go as soon as it can.
+/// The root combines all vectors, and signals each rank as soon as it has read its vector.
 fn by_root(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     if rank != root {
@@ -71,8 +72,8 @@ fn by_root(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Each rank puts its vector into a slot of the root's, which combines them in the order of ranks.
-/// Nobody waits for the root until its slots are full. The root has ranks - 1 steps: for small
+/// Each rank puts its vector into a slot of the root, which combines them in the order of ranks. A
+/// rank waits for the root only when its slots are full. The root has ranks - 1 steps: for small
 /// sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
@@ -87,16 +88,16 @@ fn eager(problem: &Problem, rank: usize) -> Program {
 }
 
 /// Up a binomial tree, piece by piece: a rank combines what its children have sent, and the last
-/// combination goes straight to its parent. A rank holds two pieces of each child, and tells the
-/// child when it may send the next; so it needs little memory however long the vector is.
-/// log2(ranks) steps for the first piece; a rank in the middle handles all of the vector once for
-/// each child. Not in the order of ranks, unless the root is rank 0.
+/// combination goes straight to its parent. A rank has space for two pieces of each child, and
+/// signals the child when it may send the next one; so it needs little memory however long the
+/// vector is. log2(ranks) steps for the first piece; an inner node handles the whole vector once
+/// for each child. Not in the order of ranks, unless the root is rank 0.
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, root) = (Node::of(problem, rank), problem.root);
     let room = (problem.segment / problem.width).max(1) * problem.width;
     let pieces = problem.segments(problem.bytes()).count();
-    // Children by their number from the smallest subtree on; two places of each, then the partial
-    // result.
+    // Scratch memory: two places for each child, which are numbered from the smallest subtree on,
+    // then the partial result.
     let slot = |parent: usize, child: usize, piece: usize| {
         scratch(parent, (2 * child + piece % 2) as u64 * room)
     };
@@ -107,7 +108,7 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
         }
         for (piece, (offset, size)) in problem.segments(problem.bytes()).enumerate() {
             let to = match node.parent() {
-                // The parent's child of this number; its signal frees the place.
+                // This node is the parent's child `number`; the parent's signal frees the place.
                 Some(parent) => {
                     let number = (node.number - parent.number).ilog2() as usize;
                     queue.wait(parent.rank(), piece.max(1) as u32);
@@ -139,15 +140,15 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Two levels: the ranks of each node at one of them, which is the root where it is there, then
-/// these at the root. A vector leaves each node once.
+/// Two levels: the ranks of each node combine at its leader, which is the root in the root's node;
+/// then the leaders combine at the root. One vector leaves each node.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, root) = (nodes(problem), problem.root);
     let leaders = nodes.leaders(root);
     let up_to = |most: u64| is_short(problem, problem.bytes(), most);
     let between = if up_to(SHORT) && leaders.len() <= FEW { eager } else { binomial };
     let inside = if up_to(EAGER_INSIDE) { eager } else { direct };
-    // What its node has combined lies at each leader but the root in memory of the plan's own.
+    // The combination of a node lies in scratch memory of its leader, except at the root.
     let partial = |place: Place| match place.rank == root {
         true => place,
         false => scratch(place.rank, place.offset),
@@ -171,9 +172,10 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes each puts straight to the root, if the bytes are at most `SHORT`.
+/// Up to so many nodes each leader puts straight to the root, if the vector has at most `SHORT`
+/// bytes.
 const FEW: usize = 16;
 /// See `FEW`.
 const SHORT: u64 = 8 << 10;
-/// Up to so many bytes the ranks of a node need not wait for each other.
+/// Up to so many bytes the algorithm inside a node is `eager`.
 const EAGER_INSIDE: u64 = 4 << 10;

@@ -1,11 +1,11 @@
-//! Reduce-scatter: everybody's vectors combined, a block of the result for each.
+//! Reduce-scatter: all ranks' vectors are combined, and each rank gets a block of the result.
 
 use super::Algorithm;
 use super::blocks::others;
 use super::eager::{exchange, fold as fold_slots, number};
-use super::levels::{self, Part, Parts, come, hand_out, in_turn, nodes};
+use super::levels::{self, Part, Parts, all_have_come, distribute, in_turn, nodes};
 use super::vectors::{
-    between_meetings, by_one, combine, copy, fold, is_small, piece, pieces, queues, single,
+    between_disseminations, by_one, combine, copy, fold, is_small, piece, pieces, queues, single,
 };
 use crate::coll::problem::{Block, Operation, Problem, Row, Varied};
 use crate::coll::schedule::{Place, Program, Space, receive, scratch};
@@ -22,16 +22,16 @@ pub const ALGORITHMS: &[Algorithm] = &[
         .only_if(|problem| problem.varied.is_none()),
 ];
 
-/// Bytes of the block of `peer`, which are as many in everybody's input; `rank`: whose program this
-/// is.
+/// Bytes of the block of `peer`, equal in all inputs; `rank`: the owner of this program.
 fn size(problem: &Problem, rank: usize, peer: usize) -> u64 {
     problem.send_block(rank, peer).size
 }
 
-/// Each rank combines its block, straight from the inputs of all and in the order of ranks. Every
-/// byte is read once; two meetings (log2(ranks) signals of each rank, for each queue) keep the ends
-/// apart. In place the output lies where others still read, so the result waits in scratch memory
-/// for the second meeting. Short vectors with blocks alike are left to one rank: two signals for
+/// Each rank combines its block from the inputs of all ranks, in the order of ranks. Each byte is
+/// read once. Disseminations before and after (log2(ranks) signals of each rank, for each queue)
+/// make sure that all ranks are ready at the beginning and that all are done at the end. In place
+/// other ranks still read where the output lies, so the result waits in scratch memory for the
+/// second dissemination. One rank combines short vectors with equal blocks for all: two signals for
 /// each other rank.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
@@ -43,7 +43,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     }
     let own = size(problem, rank, rank);
     if problem.in_place {
-        let mut program = between_meetings(ranks, rank, 1, |queue, _| {
+        let mut program = between_disseminations(ranks, rank, 1, |queue, _| {
             for (offset, length) in pieces(problem, own, 0, 1) {
                 let to = scratch(rank, offset);
                 fold(queue, ranks, |peer| problem.source(peer, rank, offset), [to, to], length);
@@ -54,7 +54,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
         return program;
     }
     let queues = queues(problem, problem.largest());
-    let mut program = between_meetings(ranks, rank, queues, |queue, number| {
+    let mut program = between_disseminations(ranks, rank, queues, |queue, number| {
         let partial = scratch(rank, number as u64 * piece(problem));
         for (offset, length) in pieces(problem, own, number, queues) {
             let to = receive(rank, offset);
@@ -65,13 +65,13 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// Each block goes round once, beginning behind the rank that it is for: ranks - 1 steps, in each
-/// of which a block is sent to the right, combined with what is there. As few bytes as possible
-/// leave any rank.
+/// Each block travels around the ring once, beginning right of the rank that it is for: ranks - 1
+/// steps, in each of which a rank combines a block with its own and sends it to its right
+/// neighbour. No algorithm lets fewer bytes leave a rank.
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
-    // From a rank that is both neighbours its ready signal comes first.
+    // With two ranks both neighbours are one rank, and its ready signal comes first.
     let before = u32::from(left == right);
     let place = |block: usize| (0..block).map(|peer| size(problem, rank, peer)).sum::<u64>();
     single(place(ranks), |queue| {
@@ -87,7 +87,7 @@ fn ring(problem: &Problem, rank: usize) -> Program {
             match step {
                 0 => copy(queue, problem, own, next, size),
                 _ if step + 1 < ranks => combine(queue, problem, [slot, own, next], size),
-                // In place the output may overlap what is combined.
+                // In place the output may overlap the operands.
                 _ if problem.in_place => {
                     combine(queue, problem, [slot, own, slot], size);
                     copy(queue, problem, slot, receive(rank, 0), size);
@@ -101,13 +101,13 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Each rank puts the block of each other rank into memory of that one, which combines what has
-/// come in the order of ranks: one signal after the other, ranks * (ranks - 1) in all, and every
-/// byte is moved once. Two such memories in turn: who sends to this rank has heard of it in the
-/// round before.
+/// Each rank puts a block into scratch memory of each other rank, which combines the blocks that it
+/// got in the order of ranks. No signal waits for another one; ranks * (ranks - 1) in all, and each
+/// byte is moved once. Two copies of the memory are enough: a rank that sends has had a signal of
+/// the receiver in the round before.
 fn pairwise(problem: &Problem, rank: usize) -> Program {
     let (ranks, own) = (problem.ranks, size(problem, rank, rank));
-    // Whole lines, where elements of any type are aligned.
+    // Slots begin with a line, so that elements of any type are aligned.
     let slot = |to: usize, number: usize| {
         scratch(to, number as u64 * size(problem, rank, to).next_multiple_of(64))
     };
@@ -126,7 +126,7 @@ fn pairwise(problem: &Problem, rank: usize) -> Program {
                 right = slot(rank, number(peer, rank));
             }
             if peer > 0 {
-                // In place the output may lie over the input.
+                // In place the output may overlap the input.
                 let ends = peer + 1 == ranks && !problem.in_place;
                 let to = if ends { receive(rank, 0) } else { partial };
                 combine(queue, problem, [left, right, to], own);
@@ -139,9 +139,9 @@ fn pairwise(problem: &Problem, rank: usize) -> Program {
     Program { turns: 2, ..program }
 }
 
-/// Each rank puts the blocks of the others into their slots, and combines what has come to it in
-/// the order of ranks: one signal after the other, ranks * (ranks - 1) in all. For small sizes on
-/// few ranks.
+/// Each rank puts the blocks of the others into their slots, and combines what it got in the order
+/// of ranks. No signal waits for another one; ranks * (ranks - 1) in all. For small sizes on few
+/// ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let from = |peer: usize| problem.source(rank, peer, 0);
     exchange(problem, rank, problem.bytes(), from, |queue, slots| {
@@ -149,14 +149,15 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Two levels: a rank of each node combines the vectors of its node, then with its likes what each
-/// node is to get, and deals that out. Of each node one vector leaves, and one rank works for all:
-/// for short blocks.
+/// Two levels: the leader of each node combines the vectors of its node; the leaders combine and
+/// exchange the blocks for each node; each leader distributes the blocks of its node. One vector
+/// leaves each node, and one rank works for all: for short blocks.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, bytes) = (nodes(problem), problem.bytes());
     let leaders = nodes.indices(0);
     let count = |node: usize| nodes.members(node).len() as u64;
-    // At a leader the blocks of all nodes, node by node, and behind them those for its own.
+    // The scratch memory of a leader: the blocks of all nodes, node by node, then the result for
+    // its own node.
     let blocks = (0..nodes.count()).scan(0, |end, node| {
         let block = Block { offset: *end, size: count(node) * bytes };
         *end += block.size;
@@ -167,7 +168,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     in_turn(rank, |rank| {
         let (node, beside) = (nodes.of(rank), nodes.beside(rank));
         let collect = Part::steps(rank, beside, |queue, own| {
-            come(queue, beside.len(), own, 1);
+            all_have_come(queue, beside.len(), own, 1);
             let all = (0..nodes.count()).flat_map(|node| levels::runs(nodes.members(node)));
             let mut to = scratch(own, 0);
             for (first, count) in all.filter(|_| own == 0) {
@@ -200,7 +201,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
             if own == 0 {
                 copy(queue, problem, block(0), receive(0, 0), bytes);
             }
-            hand_out(queue, (beside.len(), own, 1), |queue, peer| {
+            distribute(queue, (beside.len(), own, 1), |queue, peer| {
                 copy(queue, problem, block(peer), receive(peer, 0), bytes);
             });
         });
@@ -209,5 +210,5 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes each puts straight to each other one.
+/// Up to so many nodes each leader puts straight to each other one.
 const FEW: usize = 16;

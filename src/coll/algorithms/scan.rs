@@ -1,4 +1,4 @@
-//! Scan: for each rank the combination of the vectors of the ranks up to it.
+//! Scan: each rank gets the combination of the vectors of the ranks up to itself.
 
 use super::Algorithm;
 use super::blocks::distances;
@@ -14,9 +14,9 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Scan, "eager", eager),
 ];
 
-/// A chain, piece by piece: a rank combines the result of the rank before it, where that lies, with
-/// its own input. As few bytes as possible are moved and combined; the first piece takes as many
-/// steps as there are ranks. A rank ends when the one behind it has read its result.
+/// A chain, piece by piece: a rank combines the result of the rank before it, straight from its
+/// buffer, with its own input. As few bytes as possible are moved and combined; the first piece
+/// needs as many steps as there are ranks. A rank ends when the rank behind it has read its result.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let queues = queues(problem, problem.bytes());
     let mut program = Program::new(queues);
@@ -46,10 +46,10 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// In step k a rank sends what it has, the combination of 2^k ranks, to the rank 2^k further on
-/// (Hillis and Steele 1986): log2(ranks) steps, in each of which the whole vector is sent and
-/// combined. What a step receives has a place of its own, of which the sender is told that it is
-/// free.
+/// In step k a rank sends the combination of 2^k vectors that ends with its own to the rank 2^k
+/// further on (Hillis and Steele 1986): log2(ranks) steps, each of which sends and combines the
+/// whole vector. What a step receives has a place of its own, and a signal tells the sender that
+/// the place is free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;
@@ -78,8 +78,8 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// A chain in which each rank puts its result into a slot of the rank behind it, and may be rounds
-/// ahead of that one: ranks - 1 steps one after the other, but of many rounds at the same time. For
+/// A chain in which each rank puts its result into a slot of the next rank, and may be rounds ahead
+/// of it: ranks - 1 steps follow each other, but those of many rounds run at the same time. For
 /// small sizes on few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let bytes = problem.bytes();
@@ -96,7 +96,7 @@ fn eager(problem: &Problem, rank: usize) -> Program {
         if rank + 1 < problem.ranks {
             slots.put(queue, result, rank + 1, 0);
         }
-        // The first rank's result is its input.
+        // The result of the first rank is its input.
         queue.copy(result, to, bytes);
     })
 }

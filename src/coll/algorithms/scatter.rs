@@ -1,53 +1,53 @@
-//! Scatter: a block of the root's for each.
+//! Scatter: each rank gets a block of the root.
 
 use crate::coll::algorithms::Algorithm;
-use crate::coll::algorithms::blocks::{Lane, Node, lanes, others, runs, single, with_root};
+use crate::coll::algorithms::blocks::{Node, Share, others, runs, shares, single, with_root};
 use crate::coll::algorithms::eager::Slots;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program, scratch};
 
-/// Down the binomial tree: each node hands a child the child's block, into its output, and those of
-/// the rest of the child's subtree, into its scratch memory; largest subtree first. For n ranks:
-/// log n signals and copies one after the other; each block is copied once for each level that it
-/// descends. The gather of the same name turned round (Thakur, Rabenseifner and Gropp 2005).
+/// Down the binomial tree: each node copies to a child the child's own block, into its output, and
+/// the blocks of the rest of the child's subtree, into its scratch memory; the largest subtree
+/// first. For n ranks log n signals and copies follow each other; each block is copied once for
+/// each level. It is the reverse of the gather of this name (Thakur, Rabenseifner and Gropp 2005).
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, bytes) = (Node::of(problem, rank), problem.bytes());
     let below = if node.number == 0 { 0 } else { node.size() - 1 };
-    single(problem, below as u64 * bytes, |lane, queue| {
+    single(problem, below as u64 * bytes, |share, queue| {
         if let Some(parent) = node.parent() {
             queue.signal(parent.rank(), 0).wait(parent.rank(), 1);
         }
         for child in node.children().rev() {
             queue.wait(child.rank(), 1);
-            hand_down(problem, lane, queue, (node, child));
+            hand_down(problem, share, queue, (node, child));
             queue.signal(child.rank(), 0);
         }
         if node.number == 0 {
             let (from, to) = (problem.source(rank, rank, 0), problem.target(rank, rank, 0));
-            lane.copy(queue, from, to, bytes);
+            share.copy(queue, from, to, bytes);
         }
     })
 }
 
 /// Copies the blocks of a child's subtree from its parent.
-fn hand_down(problem: &Problem, lane: &Lane, queue: &mut Appender, (node, child): (Node, Node)) {
+fn hand_down(problem: &Problem, share: &Share, queue: &mut Appender, (node, child): (Node, Node)) {
     let (bytes, root, rank) = (problem.bytes(), problem.root, child.rank());
     let (own, below) = (problem.target(rank, root, 0), child.size() - 1);
     if node.number == 0 {
-        lane.copy(queue, problem.source(root, rank, 0), own, bytes);
+        share.copy(queue, problem.source(root, rank, 0), own, bytes);
         for (first, before, blocks) in runs(problem.ranks, rank + 1, below) {
             let to = scratch(rank, before as u64 * bytes);
-            lane.copy(queue, problem.source(root, first, 0), to, blocks as u64 * bytes);
+            share.copy(queue, problem.source(root, first, 0), to, blocks as u64 * bytes);
         }
     } else {
         let from = scratch(node.rank(), (child.number - node.number - 1) as u64 * bytes);
-        lane.copy(queue, from, own, bytes);
-        lane.copy(queue, from.plus(bytes), scratch(rank, 0), below as u64 * bytes);
+        share.copy(queue, from, own, bytes);
+        share.copy(queue, from.plus(bytes), scratch(rank, 0), below as u64 * bytes);
     }
 }
 
-/// Single copy: when the root is ready each rank fetches its block from the root's input. So the
-/// copies run side by side, each into the cache of the processor that wants it, and the root only
+/// Single copy: when the root is ready each rank copies its block from the root's input. So the
+/// copies run side by side, each into the cache of the core that needs the data, and the root only
 /// sends n - 1 signals and waits for as many.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let root = problem.root;
@@ -77,26 +77,27 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// The root writes each block to the output of the rank that it is for, when that is ready: n - 1
-/// copies one after the other. Each block is copied once, and nothing is read but by its own rank.
+/// The root copies each block to the output of its rank when that rank is ready: n - 1 copies one
+/// after the other. Each block is copied once, and each rank's memory is read only by its own
+/// steps.
 fn push(problem: &Problem, rank: usize) -> Program {
     let (ranks, root) = (problem.ranks, problem.root);
     let size = |peer: usize| problem.send_block(root, peer).size;
-    lanes(problem, |lane, queue| {
+    shares(problem, |share, queue| {
         if rank != root {
-            if lane.carries(size(rank)) {
-                queue.signal(root, lane.number).wait(root, 1);
+            if share.carries(size(rank)) {
+                queue.signal(root, share.number).wait(root, 1);
             }
             return;
         }
-        for peer in others(root, ranks).filter(|peer| lane.carries(size(*peer))) {
+        for peer in others(root, ranks).filter(|peer| share.carries(size(*peer))) {
             queue.wait(peer, 1);
             let (from, to) = (problem.source(root, peer, 0), problem.target(peer, root, 0));
-            lane.copy(queue, from, to, size(peer));
-            queue.signal(peer, lane.number);
+            share.copy(queue, from, to, size(peer));
+            queue.signal(peer, share.number);
         }
         let (from, to) = (problem.source(root, root, 0), problem.target(root, root, 0));
-        lane.copy(queue, from, to, size(root));
+        share.copy(queue, from, to, size(root));
     })
 }
 

@@ -1,16 +1,16 @@
-//! What the reductions have in common: vectors cut into pieces, the combination of many, meetings
-//! of all ranks, and the power of two among them.
+//! What the reductions have in common: vectors cut into pieces, combining the vectors of many
+//! ranks, dissemination, and the power of two among the ranks.
 
-use super::blocks::{distances, most_lanes};
+use super::blocks::{distances, most_shares};
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
-/// Bytes of a piece at most where a rank combines the pieces of all others one after the other: so
-/// the partial result stays in the first-level cache.
+/// Most bytes of a piece where a rank combines the pieces of all others one after the other, so
+/// that the partial result stays in the first-level cache.
 const CACHED: u64 = 16 << 10;
 
-/// Up to so many bytes one rank combines for all: what a second worker saves is less than the
-/// signals that it needs.
+/// Up to so many bytes one rank combines for all: a second working rank would save less than its
+/// signals cost.
 const SMALL: u64 = 2 << 10;
 
 /// Whether vectors of `size` bytes are so short that one rank combines them for all.
@@ -18,17 +18,17 @@ pub fn is_small(problem: &Problem, size: u64) -> bool {
     size <= SMALL.min(problem.segment)
 }
 
-/// Bytes of the pieces that are combined in the cache: whole elements.
+/// Bytes of the pieces that are combined in the cache; whole elements.
 pub fn piece(problem: &Problem) -> u64 {
     (CACHED.min(problem.segment) / problem.width).max(1) * problem.width
 }
 
-/// How many queues share a block of `size` bytes of such pieces.
+/// Among how many queues the pieces of a block of `size` bytes are divided.
 pub fn queues(problem: &Problem, size: u64) -> usize {
-    size.div_ceil(piece(problem)).clamp(1, most_lanes(problem)) as usize
+    size.div_ceil(piece(problem)).clamp(1, most_shares(problem)) as usize
 }
 
-/// The pieces of `size` bytes that queue `queue` of `queues` takes: offset and length of each.
+/// The pieces of `size` bytes for queue `queue` of `queues`: offset and length of each.
 pub fn pieces(
     problem: &Problem,
     size: u64,
@@ -54,22 +54,22 @@ pub fn combine(queue: &mut Appender, problem: &Problem, [left, right, to]: [Plac
     }
 }
 
-/// A program of one queue.
+/// A program with one queue.
 pub fn single(scratch: u64, fill: impl FnOnce(&mut Appender)) -> Program {
     let mut program = Program { scratch, ..Program::new(1) };
     fill(&mut program.queue(0));
     program
 }
 
-/// Into how many chunks a vector falls that are worked at side by side: each has a segment for each
-/// rank.
+/// Into how many chunks a vector is cut that are processed side by side: each has at least a
+/// segment for each rank.
 pub fn chunks(problem: &Problem) -> usize {
     let step = problem.segment.saturating_mul(problem.ranks as u64);
-    (problem.bytes() / step).clamp(1, most_lanes(problem)) as usize
+    (problem.bytes() / step).clamp(1, most_shares(problem)) as usize
 }
 
-/// A program of a queue for each chunk of the vector; `fill` fills each, given the queue's number,
-/// the offset of its chunk and how many elements that has.
+/// A program with a queue for each chunk of the vector. `fill` appends the steps of each, given the
+/// number of the queue, the offset of its chunk and the number of its elements.
 pub fn chunked(
     problem: &Problem,
     scratch: u64,
@@ -84,8 +84,8 @@ pub fn chunked(
     program
 }
 
-/// Combines `size` bytes of all ranks' inputs, which lie at `source` of each, in the order of
-/// ranks: partial results in `partial`, the last in `to`. So `to` may be one of the inputs.
+/// Combines `size` bytes of all ranks' inputs, each at `source(rank)`, in the order of ranks.
+/// Partial results go to `partial`, the last one to `to`, which may be one of the inputs.
 pub fn fold(
     queue: &mut Appender,
     ranks: usize,
@@ -101,9 +101,9 @@ pub fn fold(
     }
 }
 
-/// The form for short vectors: rank 0 combines the first `size` bytes of everybody's input in the
-/// order of ranks, at `to`, which may be its own input, and gives each rank `share`: from, to and
-/// size. Two signals for each other rank, of which two follow each other.
+/// The form for short vectors. Rank 0 combines the first `size` bytes of all inputs in the order of
+/// ranks at `to`, which may be its own input, and copies to each rank its `share` (from, to, size).
+/// Each other rank and rank 0 exchange two signals, and two signals follow each other in a round.
 pub fn by_one(
     queue: &mut Appender,
     problem: &Problem,
@@ -129,9 +129,9 @@ pub fn by_one(
     }
 }
 
-/// Passes when all ranks are here, by the dissemination of Hensgen, Finkel and Manber: as many
-/// signals of each rank as the logarithm of their number says. It is the `nth` of this queue
-/// `number` in the round.
+/// Dissemination (Hensgen, Finkel and Manber): the queue passes when all ranks have come; each rank
+/// sends one signal for each distance. `number`: the number of this queue. `nth`: this is the
+/// queue's nth dissemination in the round.
 pub fn dissemination(queue: &mut Appender, ranks: usize, rank: usize, number: usize, nth: u32) {
     for distance in distances(ranks) {
         queue.signal((rank + distance) % ranks, number);
@@ -139,10 +139,10 @@ pub fn dissemination(queue: &mut Appender, ranks: usize, rank: usize, number: us
     }
 }
 
-/// The form in which every rank touches the buffers of all others: a program of `queues` queues,
-/// the same number at each rank, that begin when all ranks are ready and end when all are done.
-/// `work` fills in what lies between, given the number of the queue.
-pub fn between_meetings(
+/// The form in which every rank touches the buffers of all others: a program with `queues` queues,
+/// as many as at each other rank. Each queue begins when all ranks are ready and ends when all are
+/// done; `work` appends the steps in between.
+pub fn between_disseminations(
     ranks: usize,
     rank: usize,
     queues: usize,
@@ -166,30 +166,30 @@ pub fn between_meetings(
     program
 }
 
-/// The greatest power of two among the ranks, for algorithms that need one. The first ranks pair
-/// up, as many as are too many: the lower one of a pair gives its vector to the upper one and then
-/// only waits for the result. So the ranks that take part stand for neighbouring ranks, in order
-/// (Thakur, Rabenseifner and Gropp 2005).
+/// The greatest power of two among the ranks, for algorithms that need one. As many pairs as there
+/// are surplus ranks are formed from the first ranks: the lower rank of a pair gives its vector to
+/// the upper one and then only waits for the result. So each rank that takes part stands for itself
+/// or for two neighbouring ranks, and their order is kept (Thakur, Rabenseifner and Gropp 2005).
 #[derive(Clone, Copy)]
 pub struct Core {
-    /// How many take part: a power of two.
+    /// How many ranks take part: a power of two.
     pub size: usize,
     surplus: usize,
 }
 
 impl Core {
-    /// Of so many ranks.
+    /// For `ranks` ranks.
     pub fn of(ranks: usize) -> Core {
         let size = 1 << ranks.ilog2();
         Core { size, surplus: ranks - size }
     }
 
-    /// The other of its pair; None where the rank has none.
+    /// The other rank of its pair; None for a rank without one.
     pub fn partner(self, rank: usize) -> Option<usize> {
         (rank < 2 * self.surplus).then_some(rank ^ 1)
     }
 
-    /// The rank's number among those that take part; None for the lower one of a pair.
+    /// The number of `rank` among those that take part; None for the lower rank of a pair.
     pub fn number(self, rank: usize) -> Option<usize> {
         match rank < 2 * self.surplus {
             true => (rank % 2 == 1).then_some(rank / 2),

@@ -1,4 +1,4 @@
-//! Tables that fit together and tables that do not, and what 1,000 of them take at one rank.
+//! Tables that agree and tables that do not, and the memory that 1,000 of them take at one rank.
 
 use super::*;
 use crate::coll::algorithms::all;
@@ -24,7 +24,7 @@ fn problem(operation: Operation, ranks: usize, in_place: bool) -> Problem {
     }
 }
 
-/// The elements that rank `from` gives rank `to`; alike in both directions.
+/// The elements that rank `from` gives rank `to`; all tables follow from this function.
 fn size(problem: &Problem, from: usize, to: usize) -> u64 {
     match problem.operation {
         Operation::Gather | Operation::Allgather => from as u64 % 4,
@@ -33,7 +33,7 @@ fn size(problem: &Problem, from: usize, to: usize) -> u64 {
     }
 }
 
-/// What a rank tells; all blocks lie four elements apart.
+/// The tables of a rank; all blocks lie four elements apart.
 fn words(problem: &Problem, rank: usize) -> (Vec<Block>, Vec<Block>, u64) {
     let ranks = 0..problem.ranks;
     let block = |peer: usize, size: u64| Block { offset: 4 * peer as u64, size };
@@ -46,7 +46,8 @@ fn words(problem: &Problem, rank: usize) -> (Vec<Block>, Vec<Block>, u64) {
     (send, receive, rank as u64 % 4)
 }
 
-/// What a rank has heard of the tables; in an alltoall of the clashes of all, too.
+/// What a rank keeps of all tables; in an alltoall with the contradictions that all ranks have
+/// found.
 fn hear(problem: &Problem, me: usize, told: &[Vec<u64>], clashes: &[Clash]) -> Result<Varied> {
     let mut heard = listen(problem, me, told);
     clashes.iter().for_each(|clash| heard.note(*clash));
@@ -92,7 +93,7 @@ const OPERATIONS: [(Operation, bool); 7] = [
     (Operation::ReduceScatter, false),
 ];
 
-/// A rank that kept the tables of all would hold 16 to 64 MB.
+/// A rank that kept all tables would need 16 to 64 MB.
 #[test]
 fn a_v_form_of_a_thousand_ranks_takes_memory_for_a_thousand_blocks() {
     const RANKS: usize = 1000;
@@ -114,7 +115,7 @@ fn a_v_form_of_a_thousand_ranks_takes_memory_for_a_thousand_blocks() {
     }
 }
 
-/// One number of one rank is changed: then all ranks say so, and all the same.
+/// One number of one rank is changed: all ranks must return the same message.
 #[test]
 fn a_size_that_does_not_fit_is_told_with_both_ranks() {
     for (operation, in_place) in OPERATIONS {
