@@ -1,19 +1,24 @@
-/* llcl_wire.h - the table by which libllcl uses a network that lies in a shared object of its own
+/* llcl_wire.h - the function table of a wire module, by which libllcl uses a network
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Programs do not need this file. A wire module is a shared object, libllcl-NAME.so, with one symbol, llcl_wire_module(). libllcl looks for it
- * in the folder llcl beside itself, or in the folders of LLCL_MODULES, where LLCL_TRANSPORT=NAME asks for it.
+ * Programs do not need this file. A wire module is a shared object, libllcl-NAME.so, with one symbol, llcl_wire_module(). If LLCL_TRANSPORT=NAME is
+ * set, libllcl looks for it in the folder llcl beside itself, or in the folders of LLCL_MODULES. docs/porting.md leads through writing one.
  *
- * - Plain data only; no ownership crosses. Events are returned in arrays; a module calls nothing of libllcl but llcl_wire_host_t.
- * - Statuses are those of llcl.h, which a module may include: 0, positive "try again", negative errors.
- * - Growth: fields are appended to structs that begin with struct_size; those beyond struct_size are not there. Commands have 128 bytes and events
- *   64 for ever; their reserved words are 0. What would change the meaning of a field changes LLCL_WIRE_MAJOR.
- * - Threads: functions that take a lane are called by one thread at a time, not always the same. The others by any.
- * - Functions marked "may be 0" may be missing; all others must be there.
+ * - Data: all structs are plain data. Neither side frees memory of the other. A module returns events in arrays that libllcl passes; it calls no
+ *   function of libllcl but those of llcl_wire_host_t.
+ * - Statuses are those of llcl.h, which a module may include: 0 is success, positive ones mean "try again", negative ones are errors.
+ * - Versions: later versions append fields to structs that begin with struct_size; a reader ignores fields beyond struct_size. Commands always have
+ *   128 bytes and events 64; their reserved words are 0. A change of a field's meaning changes LLCL_WIRE_MAJOR.
+ * - Threads: libllcl calls functions that take a lane, and close(), from one thread at a time, not always the same. It calls all others from any thread.
+ * - A function marked "may be 0" may be missing. All others must be there.
  *
- * libllcl posts frames, and, where caps() has read, write, register_ and deregister, reads and writes of peers' memory with one piece each (and INLINE up
- * to inline_most), in class LLCL_CLASS_RMA; so, too, where atomics[0] has compare-and-swap, atomics without pieces on aligned words of 8 bytes, at any
- * rank, the own one too. It does not post other commands. Notices, orders and fences are not used so far. */
+ * libllcl posts these commands:
+ * - frames (LLCL_W_FRAME);
+ * - if caps() sets read and write, and register_ and deregister are there: reads and writes of peers' memory in class LLCL_CLASS_RMA, each with one
+ *   piece; a write of at most inline_most bytes has the flag LLCL_WF_INLINE;
+ * - if atomics[0] contains compare-and-swap, too: atomics without pieces on aligned words of 8 bytes, in class LLCL_CLASS_RMA, for any rank including
+ *   this one.
+ * libllcl does not use notices, orders, the flags NOTICE, FENCE and SILENT, and the commands EXPECT and DELIVER so far. */
 #ifndef LLCL_WIRE_H
 #define LLCL_WIRE_H
 
@@ -27,56 +32,57 @@ extern "C" {
 /* A module of another major version is refused. */
 #define LLCL_WIRE_MAJOR 1u
 
-typedef struct llcl_wire llcl_wire_t;           /* the module's: one network as one rank uses it */
-typedef struct llcl_wire_lane llcl_wire_lane_t; /* the module's: what one thread at a time posts to and polls */
+typedef struct llcl_wire llcl_wire_t;           /* defined by the module: one network as one rank uses it */
+typedef struct llcl_wire_lane llcl_wire_lane_t; /* defined by the module: a queue of commands and events, used by one thread at a time */
 
-/* Memory that was registered: lkey or descriptor; address and rkey, STADD, or MR key. */
+/* The keys of one registration. local: for this rank (lkey or descriptor); wire: for peers (rkey, STADD, or MR key). */
 typedef struct {
     uint64_t local;
     uint64_t wire[4];
 } llcl_wire_key_t;
 
-/* Classes of commands. A module has a fixed number of receives for the frames of each class, 16 or more. A frame that finds none, since libllcl
- * has not given back those before it, stays with the network, and delays no frame of another class. Those of the last three classes have at most
- * LLCL_KNOCK_MOST bytes, and libllcl may keep them for long. */
+/* Classes of commands. A module has a fixed number of receives for the frames of each class, 16 or more. If all receives of a class hold frames that
+ * libllcl has not given back, further frames of this class stay in the network, and delay no frame of another class. Frames of the last three
+ * classes (requests for credits) have at most LLCL_KNOCK_MOST bytes; libllcl may keep them for long. */
 enum { LLCL_CLASS_ANSWER, LLCL_CLASS_LIB, LLCL_CLASS_USER, LLCL_CLASS_RMA, LLCL_CLASS_KNOCK_LIB, LLCL_CLASS_KNOCK_RESPONSE, LLCL_CLASS_KNOCK_REQUEST };
 #define LLCL_KNOCK_MOST 512u
 
 /* llcl_wire_command_t.op */
 enum { LLCL_W_READ = 1, LLCL_W_WRITE, LLCL_W_ATOMIC, LLCL_W_FRAME, LLCL_W_EXPECT, LLCL_W_DELIVER };
 
-/* llcl_wire_command_t.flags. SILENT: no LLCL_WE_DONE on success */
+/* llcl_wire_command_t.flags. INLINE: post() copies the bytes. SILENT: no LLCL_WE_DONE on success */
 enum { LLCL_WF_INLINE = 1, LLCL_WF_NOTICE = 2, LLCL_WF_FENCE = 4, LLCL_WF_SILENT = 8 };
 
-/* Bytes in this process's memory. local: of their key; 0: the wire needs none */
+/* A buffer in this process's memory. local: the local key of its registration; 0: the wire needs none */
 typedef struct {
     const void *address;
     uint64_t size, local;
 } llcl_wire_piece_t;
 
 typedef struct {
-    uint8_t op, atomic, type, pieces;
+    uint8_t op, atomic, type, pieces; /* atomic: an LLCL_OP_*; type: an LLCL_TYPE_*; pieces: length of the array piece */
     uint32_t flags;
-    uint64_t tag; /* comes back with LLCL_WE_DONE; until then the bytes are valid and unchanged */
-    uint64_t remote, wire[4];
-    uint64_t size; /* of all pieces */
-    uint64_t operand, compare;
-    uint32_t notice, order; /* commands of one order other than 0 keep their order */
+    uint64_t tag;             /* LLCL_WE_DONE returns it; until then libllcl keeps the bytes valid, and does not change those of a frame or a write */
+    uint64_t remote, wire[4]; /* remote address in the peer's process, and llcl_wire_key_t.wire of its registration */
+    uint64_t size;            /* sum of all pieces; of an atomic, the size of the word */
+    uint64_t operand, compare; /* compare: the value that a compare-and-swap expects; operand: its new value, or the operand of another atomic */
+    uint32_t notice, order;    /* commands with one order other than 0 keep their order */
     const llcl_wire_piece_t *piece; /* valid during post() */
     uint64_t reserved[4];
 } llcl_wire_command_t;
 
 /* llcl_wire_event_t.event */
 enum {
-    LLCL_WE_DONE = 1,   /* a command has ended: tag, peer, status. Of a read: the bytes are here; of a write: the peer sees them */
-    LLCL_WE_FRAME,      /* a frame has come: peer, cls, bytes, size; to be given back as frame */
-    LLCL_WE_NOTICE,     /* a write with notice has come */
-    LLCL_WE_CONNECTED,  /* peer */
-    LLCL_WE_LOST,       /* peer is not reached any more: status */
-    LLCL_WE_FENCED,     /* nothing of peer comes any more */
-    LLCL_WE_UNFENCEABLE, /* it cannot be said when nothing of peer comes any more */
-    LLCL_WE_DEVICE,     /* the device has failed: status */
-    LLCL_WE_SERVED      /* poll() has done something for peer, which may go on: whoever polls should go on, too */
+    LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before. After a read the bytes are in
+                            the local buffer; after a write the peer's threads see them */
+    LLCL_WE_FRAME,       /* a frame has arrived: peer (its sender), cls, bytes, size; frame is the number for give_back() */
+    LLCL_WE_NOTICE,      /* a write with notice has arrived */
+    LLCL_WE_CONNECTED,   /* the connection to peer is established */
+    LLCL_WE_LOST,        /* the network does not reach peer any more: status */
+    LLCL_WE_FENCED,      /* nothing that peer has sent arrives after this event */
+    LLCL_WE_UNFENCEABLE, /* the module cannot tell when the last data of peer arrives */
+    LLCL_WE_DEVICE,      /* the adapter has failed: status */
+    LLCL_WE_SERVED       /* poll() has progressed an operation of peer; libllcl goes on polling, since peer probably continues */
 };
 
 typedef struct {
@@ -88,38 +94,44 @@ typedef struct {
     uint64_t size, reserved;
 } llcl_wire_event_t;
 
-/* What a wire can do. caps() fills in what fits into struct_size; what it does not know stays 0. So far libllcl looks at read, write, frame, threads,
- * atomics[0], inline_most, needs_local_key, frame_most, card_bytes and message_most. */
+/* The abilities of a wire. caps() fills in the fields within struct_size; fields that a module does not know stay 0. So far libllcl reads read,
+ * write, frame, threads, atomics[0], inline_most, needs_local_key, frame_most, card_bytes and message_most. */
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;
-    uint32_t threads; /* 0: a lane may be used by one thread after another; 1: by one thread only, which libllcl refuses so far */
-    uint64_t atomics[2]; /* [0]: on aligned words of 8 bytes, a bit for each LLCL_OP_* that the wire has; integers, by LLCL_TYPE_* signed or not */
-    uint32_t atomics_with_cpu, inline_most, pieces_most, needs_local_key;
-    uint32_t frame_most; /* bytes of a frame; 512 or more */
-    uint32_t card_bytes; /* 64 or less */
-    uint64_t message_most, bounce_below;
-    uint32_t depth, lanes, can_fence, has_fd;
+    uint32_t threads;    /* 0: one thread after another may use a lane; 1: one thread only, which libllcl refuses so far */
+    uint64_t atomics[2]; /* [0]: on aligned words of 8 bytes, bit n for the LLCL_OP_* with number n; integers, signed or not by LLCL_TYPE_* */
+    uint32_t atomics_with_cpu;
+    uint32_t inline_most; /* most bytes of a write that post() copies */
+    uint32_t pieces_most;
+    uint32_t needs_local_key; /* local buffers must be registered, except those of inline writes */
+    uint32_t frame_most;      /* most bytes of a frame; 512 or more */
+    uint32_t card_bytes;      /* size of a card; 64 or less */
+    uint64_t message_most;    /* most bytes of a read or write; 0: no limit */
+    uint64_t bounce_below;
+    uint32_t depth, lanes;
+    uint32_t can_fence; /* fence() ends with LLCL_WE_FENCED */
+    uint32_t has_fd;
 } llcl_wire_caps_t;
 
-/* What libllcl offers to a module; valid as long as the wire. */
+/* The functions of libllcl that a module may call; valid as long as the wire, those of probe() and launch() during the call. */
 typedef struct {
     uint64_t struct_size;
-    void *host;                                             /* first parameter of the functions below */
-    void (*log)(void *host, int level, const char *text);   /* why the call under way fails: the text of the user's error */
-    const char *(*config)(void *host, const char *name);    /* value of an environment variable; 0: it is not set */
-    void (*wake)(void *host);                               /* 0 so far */
+    void *host;                                           /* first parameter of the functions below */
+    void (*log)(void *host, int level, const char *text); /* call it before returning an error: text becomes the message of the user's error */
+    const char *(*config)(void *host, const char *name);  /* returns the value of an environment variable; 0: it is not set */
+    void (*wake)(void *host);                             /* 0 so far */
 } llcl_wire_host_t;
 
 typedef struct {
     uint64_t struct_size;
-    uint32_t rank, size, node, reserved;
-    /* llcl_bootstrap_t.foreign, an int64_t: of MPI the communicator's Fortran handle; 0, or a number that is 0: nothing */
+    uint32_t rank, size, node, reserved; /* node: 0 so far */
+    /* points to llcl_bootstrap_t.foreign, an int64_t: for MPI the Fortran handle of a communicator. A null pointer, or the number 0: none */
     const void *foreign;
 } llcl_wire_open_t;
 
-/* how 0: poll again at once; 1: fd becomes readable when poll() has an event, poll after after_ns at the latest (0: no limit); 2: nothing tells, and
- * nothing comes before after_ns (0: not known) */
+/* How libllcl may sleep. how 0: not at all, an event is ready; 1: until fd becomes readable, which happens when poll() has an event, and at most
+ * after_ns (0: no limit); 2: there is no fd, and no event is ready before after_ns (0: not known) */
 typedef struct {
     uint32_t how;
     int32_t fd;
@@ -130,47 +142,52 @@ typedef struct {
     uint32_t major, reserved;
     uint64_t struct_size;
     const char *name, *version, *built_for;
-    /* Whether the wire can be used in this process; else why not. Before anything else */
+    /* Returns LLCL_OK if this process can use the wire; else writes the reason to why, a string of at most size bytes. Called before any other */
     int32_t (*probe)(const llcl_wire_host_t *, char *why, size_t size);
-    /* Collective over all ranks. */
+    /* Opens the wire of a rank. Collective over all ranks. */
     int32_t (*open)(const llcl_wire_host_t *, const llcl_wire_open_t *, llcl_wire_t **);
-    /* Ends the wire with its lanes, after up to drain_ns for what was taken. Frames that were not given back are the module's again. */
+    /* Closes the wire and its lane. The module has up to drain_ns to send what it has taken. libllcl gives no frame back afterwards. */
     int32_t (*close)(llcl_wire_t *, int64_t drain_ns);
     int32_t (*caps)(llcl_wire_t *, llcl_wire_caps_t *);
-    /* card_bytes bytes that peers need to connect to this rank */
+    /* Writes this rank's card: the card_bytes bytes by which peers connect to it */
     int32_t (*card)(llcl_wire_t *, void *bytes, size_t size);
-    /* Lets peers that have the key read (access 1) and write (2) this memory. May be 0 */
+    /* Registers memory: peers that have the key may read (access 1) and write (access 2) it; libllcl passes 3. May be 0 */
     int32_t (*register_)(llcl_wire_t *, void *, uint64_t, uint32_t access, llcl_wire_key_t *);
-    /* When it has returned, nothing lands there, also of what the dead have sent; commands that come later end with LLCL_ERR_KEY, also when the
-     * memory is registered again: no later registration gets a key that was used before. May be 0 */
+    /* Ends a registration. After the return no data arrives in the memory, not even data that a dead rank has sent. Commands that arrive later end
+     * with LLCL_ERR_KEY, even if the memory is registered again: no later registration gets the same key. May be 0 */
     int32_t (*deregister)(llcl_wire_t *, const llcl_wire_key_t *);
+    /* Returns the lane with this number; libllcl asks once, for number 0 */
     int32_t (*lane)(llcl_wire_t *, uint32_t number, llcl_wire_lane_t **);
-    /* Begins to connect; LLCL_WE_CONNECTED ends it. A peer of which a frame has come counts as connected. */
+    /* Begins to connect to the peer that has this card; LLCL_WE_CONNECTED reports success. A peer from which a frame has arrived is connected. */
     int32_t (*connect)(llcl_wire_lane_t *, uint32_t peer, const void *card, size_t size);
-    /* Takes a prefix; answers how many, and where these are not all, why: LLCL_RETRY_QUEUE_FULL (posted again after a poll),
-     * LLCL_RETRY_CONNECTING (after LLCL_WE_CONNECTED), or an error, which ends what is between the two ranks. It may come without connect() for a
-     * peer of which a frame has come. */
+    /* Takes a prefix of count commands and returns its length. If it does not take all, stopped_by is the reason: LLCL_RETRY_QUEUE_FULL (libllcl posts
+     * the rest after a poll), LLCL_RETRY_CONNECTING (libllcl posts the rest after LLCL_WE_CONNECTED), or an error: the network does not reach the peer
+     * any more. libllcl may post to a peer from which a frame has arrived without connect(). */
     uint32_t (*post)(llcl_wire_lane_t *, uint32_t peer, uint32_t cls, const llcl_wire_command_t *, uint32_t count, int32_t *stopped_by);
+    /* Writes up to count events and returns their number */
     uint32_t (*poll)(llcl_wire_lane_t *, llcl_wire_event_t *, uint32_t count);
+    /* Returns the memory of a received frame to the module */
     void (*give_back)(llcl_wire_lane_t *, uint64_t frame);
-    /* Before a thread sleeps; posts are allowed until disarm(), and polls where no descriptor is named. */
+    /* Called before a thread sleeps. Until disarm() other threads may post; they may poll if how is 2. After how 0 disarm() is not called. */
     int32_t (*arm)(llcl_wire_lane_t *, llcl_wire_armed_t *);
     void (*disarm)(llcl_wire_lane_t *);
-    /* peer has died: LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE is asked for. Before it LLCL_WE_DONE of each read, write and atomic for peer comes. */
+    /* Called when peer has died. The module reports LLCL_WE_DONE for each read, write and atomic for peer, then LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE */
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
-    /* One line for people; not called so far. May be 0 */
+    /* Writes one line about the wire for people; not called so far. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);
-    /* The ranks of this network's own launcher, by which the process was started; all four may be 0. Begins the
-     * network's library where the program has not, and answers this process's number and how many there are; later
-     * the bytes of every rank, in their order; the end of the job with an exit code; the end of what was begun. */
+    /* For processes that the network's own launcher has started (mpirun). All four may be 0.
+     * launch: starts the network's library unless the program has done so, and returns this process's rank and the number of ranks */
     int32_t (*launch)(const llcl_wire_host_t *, uint32_t *rank, uint32_t *size);
+    /* Gathers size bytes of every rank, in the order of the ranks. Collective */
     int32_t (*allgather)(const void *mine, size_t size, void *all);
+    /* Ends the job with an exit code */
     void (*abort)(int32_t exit_code);
+    /* Ends the network's library, if launch() has started it */
     void (*end)(void);
 } llcl_wire_module_t;
 
-/* The one symbol of a module: its table, which stays valid. host_size: sizeof (llcl_wire_module_t) as libllcl knows it. A module that can not serve
- * this major version answers its table all the same, by whose major it is refused. */
+/* The one symbol of a module. Returns its table, which stays valid. host_size: sizeof (llcl_wire_module_t) of this libllcl. A module that does not
+ * support host_major returns its table all the same; libllcl refuses it by the major in the table. */
 const llcl_wire_module_t *llcl_wire_module(uint32_t host_major, uint64_t host_size);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* A wire module for processes of one machine: a frame is a datagram of a UNIX socket. It shows what trivial.c can do without: ranks that share no
- * memory, receives that are used up, a peer that takes nothing for a while, a descriptor to sleep on. */
+/* A wire module for processes of one machine: a frame is a datagram of a UNIX socket. Unlike trivial.c it handles ranks that share no memory, a class
+ * whose receives all hold frames, a receiver whose socket is full, and a descriptor to sleep on. */
 #define _GNU_SOURCE
 #include "llcl.h"
 #include "llcl_wire.h"
@@ -17,13 +17,13 @@
 
 enum { CLASSES = LLCL_CLASS_KNOCK_REQUEST + 1, RECEIVES = 32, DEPTH = 32, FRAME_MOST = 4096 };
 
-/* What a datagram begins with. */
+/* The head of a datagram. */
 typedef struct {
-    uint64_t name; /* of the sender's sockets, so that its receiver can answer */
+    uint64_t name; /* the sender's, so that the receiver can answer without connect() */
     uint32_t rank, reserved;
 } head_t;
 
-/* A place for a frame. */
+/* A receive: the buffer of one frame. */
 typedef struct receive {
     struct receive *next;
     uint32_t cls;
@@ -36,17 +36,17 @@ typedef struct {
     int is_dead;
 } peer_t;
 
-/* A full queue of the kernel delays what goes through it, so each class has a socket of its own. */
+/* Each class has a socket of its own, since a full queue in the kernel delays all frames that go through it. */
 struct llcl_wire_lane {
-    uint64_t name;
+    uint64_t name; /* a random number; the card, and a part of the sockets' addresses */
     uint32_t rank, size;
     int sockets[CLASSES];
-    int epoll; /* readable when a frame has come for which there is a receive, or `bell` was rung */
+    int epoll; /* readable when a frame has arrived for which there is a receive, or when tell() has rung the bell */
     int bell, is_armed;
     receive_t *receives, *unused[CLASSES];
     peer_t *peers;
-    llcl_wire_event_t *told; /* a ring: events that poll() has not answered yet */
-    uint32_t first, count, room;
+    llcl_wire_event_t *told; /* a ring of events that poll() has not returned yet */
+    uint32_t first, count, room; /* index of the first event, number of events, size of the ring */
 };
 
 struct llcl_wire {
@@ -59,9 +59,9 @@ static int32_t probe(const llcl_wire_host_t *host, char *why, size_t size)
     return host->struct_size >= sizeof *host ? LLCL_OK : LLCL_ERR_UNSUPPORTED;
 }
 
-/* ---- begin and end ---- */
+/* ---- open and close ---- */
 
-/* The address of a class's socket, in the abstract name space, which no file system has; its length. */
+/* Writes the address of a class's socket, in the abstract name space (no file remains after a crash), and returns its length. */
 static socklen_t address_of(struct sockaddr_un *address, uint64_t name, uint32_t cls)
 {
     char *path = address->sun_path;
@@ -97,7 +97,7 @@ static int open_class(llcl_wire_lane_t *it, uint32_t cls)
 static int open_lane(llcl_wire_lane_t *it)
 {
     uint32_t cls;
-    it->room = DEPTH + 2 * it->size; /* each peer is connected once, and fenced once */
+    it->room = DEPTH + 2 * it->size; /* at most DEPTH completions; one CONNECTED and one FENCED of each peer */
     it->told = calloc(it->room, sizeof *it->told);
     it->peers = calloc(it->size, sizeof *it->peers);
     it->receives = calloc((size_t)CLASSES * RECEIVES, sizeof *it->receives);
@@ -116,7 +116,7 @@ static int32_t close_wire(llcl_wire_t *wire, int64_t drain_ns)
 {
     llcl_wire_lane_t *it = &wire->lane;
     uint32_t cls;
-    (void)drain_ns; /* what was taken lies with its receivers */
+    (void)drain_ns; /* nothing to send: the receivers' sockets hold all frames that post() has taken */
     for (cls = 0; cls < CLASSES; cls++)
         if (it->sockets[cls] >= 0)
             close(it->sockets[cls]);
@@ -170,7 +170,7 @@ static int32_t lane(llcl_wire_t *wire, uint32_t number, llcl_wire_lane_t **it)
     return LLCL_OK;
 }
 
-/* ---- out ---- */
+/* ---- send ---- */
 
 static void tell(llcl_wire_lane_t *it, uint32_t event, uint32_t peer, uint64_t tag)
 {
@@ -180,7 +180,7 @@ static void tell(llcl_wire_lane_t *it, uint32_t event, uint32_t peer, uint64_t t
     place->event = event;
     place->peer = peer;
     place->tag = tag;
-    /* A write that fails has found the bell rung. */
+    /* The write fails only if the counter is at its maximum, and then the bell is readable already. */
     if (it->is_armed && write(it->bell, &one, sizeof one) < 0)
         return;
 }
@@ -194,7 +194,7 @@ static int32_t connect_peer(llcl_wire_lane_t *it, uint32_t peer, const void *byt
     return LLCL_OK;
 }
 
-/* Sends a frame. A peer that has gone takes all: libllcl hears by others that it has. */
+/* Sends a frame. Drops a frame for a peer whose process has ended: libllcl hears of the death from others. */
 static int32_t send_frame(llcl_wire_lane_t *it, uint32_t cls, const llcl_wire_command_t *command, struct sockaddr_un *to, socklen_t length)
 {
     head_t head = {it->name, it->rank, 0};
@@ -218,14 +218,14 @@ static uint32_t post(llcl_wire_lane_t *it, uint32_t peer, uint32_t cls, const ll
     for (taken = 0; taken < count && *stopped_by == LLCL_OK;) {
         *stopped_by = it->count < DEPTH ? send_frame(it, cls, commands + taken, &address, length) : LLCL_RETRY_QUEUE_FULL;
         if (*stopped_by == LLCL_OK)
-            tell(it, LLCL_WE_DONE, peer, commands[taken++].tag); /* the kernel has a copy */
+            tell(it, LLCL_WE_DONE, peer, commands[taken++].tag); /* the kernel has copied the bytes */
     }
     return taken;
 }
 
-/* ---- in ---- */
+/* ---- receive ---- */
 
-/* Takes one frame of a class in; 0: none is there, or no receive. */
+/* Receives one frame of a class; 0: there is no frame, or no free receive. */
 static int receive_frame(llcl_wire_lane_t *it, uint32_t cls, llcl_wire_event_t *event)
 {
     for (;;) {
@@ -241,7 +241,7 @@ static int receive_frame(llcl_wire_lane_t *it, uint32_t cls, llcl_wire_event_t *
         got = recvmsg(it->sockets[cls], &message, 0);
         if (got < 0)
             return 0;
-        /* What strangers send is dropped, and what the dead have sent. */
+        /* Drops malformed datagrams, and those of dead ranks. */
         if (got < (ssize_t)sizeof receive->head || message.msg_flags & MSG_TRUNC || receive->head.rank >= it->size || it->peers[receive->head.rank].is_dead)
             continue;
         it->peers[receive->head.rank].name = receive->head.name;
@@ -295,7 +295,7 @@ static void disarm(llcl_wire_lane_t *it)
         return;
 }
 
-/* What it has sent lies in this rank's sockets; receive_frame() drops it. */
+/* Frames of the dead peer that are still in this rank's sockets do not arrive after this: receive_frame() drops them. */
 static int32_t fence(llcl_wire_lane_t *it, uint32_t peer)
 {
     it->peers[peer].is_dead = 1;

@@ -1,4 +1,4 @@
-/* A shared object that is no module. */
+/* A shared object without llcl_wire_module(), which libllcl refuses. */
 int llcl_wire_nothing(void);
 int llcl_wire_nothing(void)
 {

@@ -1,12 +1,12 @@
-/* The smallest wire module: ranks are threads of one process, and a frame that is posted lies in its receiver's queue. Tests load it, also in
- * forms that have to be refused:
- *   MAJOR    the version that it says it has
- *   MISSING  the bytes that its table lacks at the end
- *   MORE     it has fields that libllcl does not know
- *   NO_POST  a function that must be there is not
- *   USELESS  it says that it cannot be used
- * or that can do more:
- *   REMOTE   it reads and writes the memory of peers, when a command is posted */
+/* The smallest wire module. Ranks are threads of one process; post() puts a frame into the receiver's queue. Macros change it, for tests.
+ * Forms that libllcl refuses, or a table of another size:
+ *   MAJOR    the version in its table
+ *   MISSING  number of bytes that its table lacks at the end
+ *   MORE     its table has fields that libllcl does not know
+ *   NO_POST  its table has no post()
+ *   USELESS  its probe() fails
+ * A form that can do more:
+ *   REMOTE   post() executes reads and writes in the memory of peers */
 #include "llcl.h"
 #include "llcl_wire.h"
 
@@ -32,22 +32,23 @@ typedef struct frame {
 
 struct llcl_wire_lane {
     frame_t *first, **end;
-    int under_way; /* commands whose end was not told */
+    int under_way; /* number of commands whose LLCL_WE_DONE was not polled */
 };
 
 struct llcl_wire {
-    uint32_t number; /* of this end in the process */
+    uint32_t number; /* index in ends; the card */
     uint32_t rank;
     llcl_wire_lane_t lane;
-    uint32_t peers[RANKS]; /* number of each peer's end, and 1 */
+    uint32_t peers[RANKS]; /* by rank: 1 + number of the peer's wire; 0: not connected */
 #ifdef REMOTE
     struct {
         char *address;
         uint64_t size, life;
-    } spans[SPANS]; /* memory that peers may use, by the number in its key; no size: none. life: how often the number was given */
+    } spans[SPANS]; /* registrations; a key is index and life. size 0: the place is free. life: how many registrations this place has had */
 #endif
 };
 
+/* The lock protects everything that ends reaches. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static llcl_wire_t *ends[4096];
 
@@ -146,7 +147,7 @@ static int32_t register_span(llcl_wire_t *wire, void *address, uint64_t size, ui
     return number < SPANS ? LLCL_OK : LLCL_ERR_NO_MEMORY;
 }
 
-/* Accesses happen under the lock: none is under way when this has it. */
+/* execute() runs under the lock, so no access is in progress. */
 static int32_t deregister(llcl_wire_t *wire, const llcl_wire_key_t *key)
 {
     pthread_mutex_lock(&lock);
@@ -155,7 +156,7 @@ static int32_t deregister(llcl_wire_t *wire, const llcl_wire_key_t *key)
     return LLCL_OK;
 }
 
-/* Words in one piece, since threads wait for them. */
+/* Copies an aligned word atomically, since threads of the peer may poll it. */
 static void move(void *to, const void *from, uint64_t size)
 {
     if (size == 8 && ((uintptr_t)to | (uintptr_t)from) % 8 == 0)
@@ -164,7 +165,7 @@ static void move(void *to, const void *from, uint64_t size)
         memmove(to, from, (size_t)size);
 }
 
-/* Executes a read or a write in the memory of a peer's end; its status. */
+/* Executes a read or a write in the memory of a peer, and returns its status. */
 static int32_t execute(const llcl_wire_t *there, const llcl_wire_command_t *command)
 {
     const llcl_wire_piece_t *piece = command->piece;
@@ -197,7 +198,7 @@ static int32_t lane(llcl_wire_t *wire, uint32_t number, llcl_wire_lane_t **it)
     return LLCL_OK;
 }
 
-/* The wire that a lane is in. */
+/* The wire that contains a lane. */
 static llcl_wire_t *wire_of(llcl_wire_lane_t *it)
 {
     return (llcl_wire_t *)((char *)it - offsetof(llcl_wire_t, lane));
@@ -222,7 +223,7 @@ static uint32_t post(llcl_wire_lane_t *it, uint32_t peer, uint32_t cls, const ll
     uint32_t taken, number = wire_of(it)->peers[peer];
     if (number == 0) {
         *stopped_by = LLCL_RETRY_CONNECTING;
-        return LLCL_OK;
+        return 0;
     }
     pthread_mutex_lock(&lock);
     for (taken = 0; taken < count && it->under_way < DEPTH; taken++) {
@@ -319,8 +320,8 @@ static const struct {
 
 const llcl_wire_module_t *llcl_wire_module(uint32_t host_major, uint64_t host_size)
 {
-    /* libllcl compares the versions, and looks at no more of the table than both know. */
+    /* libllcl compares the versions, and reads only the fields that both sides know. */
     (void)host_major, (void)host_size;
-    (void)post; /* not called in the form without it */
+    (void)post; /* unused with NO_POST */
     return &table.known;
 }
