@@ -1,16 +1,15 @@
-//! Runs the programs of all ranks of a problem without any network, and checks them; for tests
-//! only.
+//! Runs the programs of all ranks of a problem in one thread and checks them; for tests only.
 //!
-//! The order in which steps run is random, from a seed, and every step is two events: it reads,
-//! later it writes and signals, and other steps may fall between. The result is compared with what
-//! the operation means (`reference`).
+//! Steps run in a random order that a seed determines. Every step is two events: first it reads,
+//! later it writes and signals, and other steps may run in between. The result is compared with the
+//! definition of the operation (`reference`).
 //!
-//! Races are not left to luck. Each counter is raised by one queue alone and queues run in order,
-//! so which step follows which by waits and signals does not depend on the run. Vector clocks keep
-//! that order (`shadow`), and two accesses to a byte, one of them a write, that it leaves open are
-//! an error in any run. The user of a rank counts as a thread that writes its buffers between two
-//! rounds: so a thread that touches them before the rank has started or after it has ended is in a
-//! race with the user.
+//! Races are found in every run, not by chance. Only one queue sends the signals of a counter, and
+//! the steps of a queue run in their order, so waits and signals alone decide which step comes
+//! before which. Vector clocks record that order (`shadow`): two accesses to a byte, at least one
+//! of them a write, that are not ordered are an error in any run. The user of a rank counts as a
+//! thread that writes its buffers between two rounds; so a step that touches them before the rank
+//! has started, or after it has ended, races with the user.
 
 mod documented;
 mod long;
@@ -32,11 +31,10 @@ pub use reference::Random;
 pub use sweep::{check, sweep, sweep_posted};
 pub use tables::Table;
 
-/// So often in a row each rank runs its program.
+/// How many rounds each rank runs, one after the other.
 const ROUNDS: usize = 3;
 
-/// Runs the programs of all ranks once for each of the rounds. The error says what is wrong and
-/// where.
+/// Runs the programs of all ranks for some rounds. The error says what is wrong and where.
 pub fn run(
     problem: &Problem,
     programs: &[Program],
@@ -45,7 +43,7 @@ pub fn run(
 ) -> Result<(), String> {
     let totals = rules::verify(problem, programs)?;
     let mut random = Random::new(seed);
-    // All turns come twice; where ranks are many, for one of the roots.
+    // All copies of scratch memory are used twice; with many ranks, for one of the roots.
     let most = if problem.ranks <= 8 || problem.root == 0 { turns(programs) + 2 } else { 0 };
     let rounds = (0..ROUNDS.max(most))
         .map(|_| Round::new(problem, ordered, &mut random))
@@ -66,16 +64,16 @@ struct Counter {
     /// Signals in a round.
     total: u32,
     arrived: u32,
-    /// The clocks of the latest of them, those that somebody may still wait for.
+    /// The clocks of the latest signals, as many as a step may still wait for.
     clocks: VecDeque<Clock>,
 }
 
-/// How many scratch memories a rank has at most.
+/// The largest number of scratch memories of any rank.
 fn turns(programs: &[Program]) -> usize {
     programs.iter().map(|program| program.turns as usize).max().unwrap_or(1)
 }
 
-/// How many signals a wait in a rank's round `round`, counted from 1, is for.
+/// How many signals a wait in a rank's round `round`, counted from 1, needs.
 fn sought(round: usize, total: u32, wait: Wait) -> u32 {
     match wait.late {
         _ if !(round - 1).is_multiple_of(wait.every as usize) => 0,
@@ -84,23 +82,23 @@ fn sought(round: usize, total: u32, wait: Wait) -> u32 {
     }
 }
 
-/// A queue of a rank, or its user.
+/// A queue of a rank, or the rank's user.
 #[derive(Clone)]
 struct Thread {
     clock: Clock,
     next: usize,
-    /// Stands before a step that waits.
+    /// Whether its next step waits for a signal.
     blocked: bool,
-    /// What the step under way is going to write.
+    /// What its present step is going to write.
     under_way: Option<Vec<u8>>,
 }
 
 struct Rank {
-    /// Rounds begun.
+    /// How many rounds it has begun.
     round: usize,
-    /// Queues that are not at their end.
+    /// How many queues have not reached their end.
     open: usize,
-    /// One pick out of so many is taken.
+    /// A slow rank is taken in only one of so many picks.
     slow: u64,
 }
 
@@ -109,19 +107,19 @@ struct Run<'a> {
     programs: &'a [Program],
     ordered: bool,
     rounds: &'a [Round],
-    /// By rank, then queue, then the user.
+    /// By rank: its queues, then its user.
     threads: Vec<Thread>,
-    /// Threads of a rank: its queues, and the user.
+    /// Threads of each rank: its queues and its user.
     lanes: usize,
-    /// Memories of a rank: input, output, and scratch as often as it is asked for.
+    /// The memories of each rank: input, output, then the copies of scratch memory.
     spaces: usize,
     ranks: Vec<Rank>,
-    /// By rank, queue, source.
+    /// By rank, queue and source.
     counters: Vec<Counter>,
     /// By rank and space.
     memory: Vec<Vec<u8>>,
     shadow: Vec<Shadow>,
-    /// Threads that can move.
+    /// The threads that can run.
     ready: Vec<usize>,
     wire: posted::Wire,
 }
@@ -172,7 +170,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes one out of those that can move; rather one of a rank that is not slow.
+    /// Picks a thread that can run; rarely one of a slow rank.
     fn pick(&mut self, random: &mut Random) -> Option<usize> {
         let mut index = 0;
         for _ in 0..4 {
@@ -209,7 +207,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The user's turn: looks at the result of the round that has ended, and starts the next.
+    /// The user's turn: checks the result of the round that has ended, and starts the next one.
     fn turn(&mut self, rank: usize) -> Result<(), String> {
         let (round, user) = (self.ranks[rank].round, self.user(rank));
         for space in [Space::Send, Space::Receive] {
@@ -218,7 +216,7 @@ impl<'a> Run<'a> {
             self.access(user, whole, size, true)?;
         }
         if round > 0 && self.problem.operation == Operation::Barrier {
-            // Known by waits and signals, not by luck.
+            // This must follow from waits and signals, not from chance.
             let clock = &self.threads[user].clock;
             let late =
                 (0..self.ranks.len()).find(|&peer| !clock.has(self.user(peer), round as u32));
@@ -252,7 +250,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The first half of a step.
+    /// The first half of a step: it reads.
     fn begin(&mut self, thread: usize, step: Step) -> Result<(), String> {
         let rank = thread / self.lanes;
         if let Some(wait) = step.wait {
@@ -287,7 +285,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The second half of a step.
+    /// The second half of a step: it writes and signals.
     fn end(&mut self, thread: usize, step: Step, bytes: &[u8]) {
         if let Some(to) = self.put_of(thread, &step) {
             self.send(thread, step, (to, bytes));
@@ -310,7 +308,7 @@ impl<'a> Run<'a> {
         self.arm(thread);
     }
 
-    /// A signal of rank `source` comes.
+    /// Rank `source` sends a signal.
     fn tell(&mut self, source: usize, signal: Signal, clock: Clock) {
         let target = signal.rank * self.lanes + signal.queue;
         let counter = &mut self.counters[target * self.problem.ranks + source];
@@ -321,12 +319,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The thread of a rank's user. At the beginning of each round it reaches the next moment.
+    /// The thread of a rank's user. It ticks at the beginning of each round.
     fn user(&self, rank: usize) -> usize {
         rank * self.lanes + self.lanes - 1
     }
 
-    /// Finds out whether the queue can go on, must wait, or is at its end.
+    /// Finds out whether the queue can run, must wait, or is at its end.
     fn arm(&mut self, thread: usize) {
         let (rank, queue) = (thread / self.lanes, thread % self.lanes);
         if self.threads[thread].next == self.programs[rank].queues[queue].len() {
@@ -346,7 +344,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether what the queue's next step waits for has arrived.
+    /// Whether the signal that the queue's next step waits for has come.
     fn may_pass(&self, thread: usize) -> bool {
         let (rank, queue) = (thread / self.lanes, thread % self.lanes);
         let step = self.programs[rank].queues[queue][self.threads[thread].next];
@@ -356,7 +354,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Nothing can move: so all must be done, and every signal taken.
+    /// For the end, when no thread can run: all rounds must be over and all signals consumed.
     fn all_done(&self) -> Result<(), String> {
         if let Some(thread) = self.threads.iter().position(|thread| thread.blocked) {
             let (rank, queue) = (thread / self.lanes, thread % self.lanes);
@@ -374,7 +372,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Notes that a thread touches some bytes, and asks whether that is allowed.
+    /// Records that a thread touches some bytes, and checks that it may.
     fn access(
         &mut self,
         thread: usize,
@@ -407,7 +405,7 @@ impl<'a> Run<'a> {
         Err(format!("{verb} {size} bytes of {space:?} of rank {owner} from byte {offset}: {what}"))
     }
 
-    /// The index of the memory that a place is for a thread in its round.
+    /// The index of the memory that a place means for a thread in its present round.
     fn index(&self, thread: usize, place: Place) -> usize {
         let round = self.ranks[thread / self.lanes].round;
         let turns = match place.space {

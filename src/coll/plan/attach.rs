@@ -1,6 +1,5 @@
 //! How the ranks of a plan map each other's sessions. Each rank sends all others the place of its
 //! block; a rank reads the rest in the blocks of those ranks that it knows.
-//! and those that have to know more read it there.
 
 use crate::coll::agreement::Failure;
 use crate::coll::nodes::Nodes;

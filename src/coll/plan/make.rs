@@ -1,6 +1,5 @@
 //! Making a plan: the ranks agree on the parameters, choose an algorithm, lay out their sessions
 //! and map each other's.
-//! other's.
 
 use crate::coll::agreement::Failure;
 use crate::coll::algorithms::Algorithm;

@@ -1,11 +1,11 @@
-//! The examples of docs/collectives.md are what they are said to be.
+//! The examples of docs/collectives.md, held to its text.
 
 use super::sweep;
 use crate::coll::algorithms::{Algorithm, broadcast};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Action, Program, QUEUES, Step, receive};
 
-/// A step as the document writes it, with the first byte and the length of what it copies.
+/// A step in the notation of that page, with the first byte and the length of what it copies.
 fn shown(step: &Step) -> String {
     let mut parts = Vec::new();
     if let Some(wait) = step.wait {

@@ -1,4 +1,4 @@
-//! Reductions of vectors so long that they take all the queues that an algorithm has.
+//! Reductions of vectors so long that their algorithms use all their queues.
 
 use super::check;
 use crate::coll::algorithms::all;

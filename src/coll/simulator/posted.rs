@@ -1,8 +1,8 @@
-//! Runs of ranks on several nodes. A put to another node is a message, which takes its bytes from
-//! memory as it is sent and comes at any later moment, before or after others of its sender; its
-//! signal counts when all that its sender's queue had sent to this rank before has come. What the
-//! sender does after a put follows nothing that happens at the receiver: so each queue has a clock
-//! of its own for each rank that it puts to.
+//! Ranks on several nodes. A put to another node is a message: it reads its bytes when it is sent,
+//! and arrives at any later moment, before or after other messages of its sender. Its signal counts
+//! when all messages that the sender's queue had sent to this rank before have arrived. Nothing
+//! that happens at the receiver comes before what the sender does after a put, so each queue has a
+//! clock of its own for each rank that it puts to.
 
 use super::reference::Random;
 use super::shadow::{Clock, Epoch};
@@ -12,14 +12,14 @@ use crate::coll::runner::posted::posted;
 use crate::coll::schedule::{Action, Place, Program, Signal, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is on its way.
+/// A message that has not arrived.
 struct Message {
     edge: usize,
-    /// How many came before it on this edge.
+    /// How many messages of this edge were sent before it.
     sequence: u32,
     to: Option<(Place, Vec<u8>)>,
     signal: Option<Signal>,
-    /// The sender's round and step.
+    /// The round and step of the sender.
     round: usize,
     step: usize,
     clock: Clock,
@@ -30,12 +30,12 @@ struct Edge {
     to: usize,
     sent: u32,
     next: u32,
-    /// Those that have come before their turn.
+    /// Messages that arrived before their turn.
     ahead: BTreeMap<u32, (Option<Signal>, Clock)>,
     clock: Clock,
 }
 
-/// See the head of the file.
+/// The messages between nodes; see the head of the file.
 #[derive(Default)]
 pub struct Wire {
     edges: Vec<Edge>,
@@ -43,7 +43,8 @@ pub struct Wire {
     threads: usize,
 }
 
-/// The programs of ranks on these nodes, cut; None: one of them reads another node's memory.
+/// The programs of ranks on these nodes, with their steps cut. None: one of them reads another
+/// node's memory.
 pub fn programs(programs: Vec<Program>, nodes: Option<&Nodes>) -> Option<Vec<Program>> {
     let is_far = |one, other| nodes.is_some_and(|nodes| !nodes.share(one, other));
     let cut = |(rank, program)| posted(program, rank, |peer| is_far(rank, peer));
@@ -51,7 +52,7 @@ pub fn programs(programs: Vec<Program>, nodes: Option<&Nodes>) -> Option<Vec<Pro
 }
 
 impl Wire {
-    /// For programs whose queues are that many threads, so many for each rank.
+    /// For these programs. `threads`: all threads; `lanes`: the threads of each rank.
     pub fn new(programs: &[Program], threads: usize, lanes: usize) -> Wire {
         let mut edges = BTreeSet::new();
         for (rank, program) in programs.iter().enumerate() {
@@ -72,19 +73,19 @@ impl Wire {
         }
     }
 
-    /// How many clocks there are besides those of threads.
+    /// How many clocks there are besides those of the threads.
     pub fn clocks(&self) -> usize {
         self.edges.len()
     }
 
-    /// Whether nothing is on its way.
+    /// Whether all messages have arrived.
     pub fn is_quiet(&self) -> bool {
         self.flying.is_empty()
     }
 }
 
 impl Run<'_> {
-    /// Whether a step is a put to another node, and to whom.
+    /// The rank of another node to which a step puts, if it does.
     pub(super) fn put_of(&self, thread: usize, step: &Step) -> Option<usize> {
         step.puts_to(&self.programs[thread / self.lanes].far)
     }
@@ -108,7 +109,7 @@ impl Run<'_> {
         self.wire.flying.push(message);
     }
 
-    /// Delivers one of the messages that are on their way.
+    /// Delivers one of the messages that have not arrived.
     pub(super) fn deliver(&mut self, random: &mut Random) -> Result<(), String> {
         let at = random.below(self.wire.flying.len() as u64) as usize;
         let Message { edge, sequence, to, signal, round, step, clock } =
@@ -120,7 +121,7 @@ impl Run<'_> {
                 _ => 1,
             };
             let memory = to.rank * self.spaces + to.space as usize + round % turns;
-            // The moment of the edge that its signals will have reached.
+            // The moment of the edge's clock that its signals will have reached.
             let mut now = clock.clone();
             now.set(own, sequence + 2);
             let epoch = Epoch::new(own, &now, step, round);
@@ -192,7 +193,8 @@ mod tests {
         }
     }
 
-    /// Runs with each rank on a node of its own; the error of the first seed that has one.
+    /// Runs the programs with each rank on a node of its own; returns the error of the first seed
+    /// that finds one.
     fn caught(programs: Vec<Program>) -> Option<String> {
         let ranks = programs.len();
         let cut = |(rank, program)| posted(program, rank, |peer| peer != rank).unwrap();
@@ -200,7 +202,7 @@ mod tests {
         (0..50).find_map(|seed| run(&broadcast_to(ranks), &programs, true, seed).err())
     }
 
-    /// Rank 0 puts to both, and tells rank 2 of both puts; rank 2 tells rank 1.
+    /// Rank 0 puts to ranks 1 and 2, and signals both puts to rank 2, which signals rank 1.
     fn told_by_another(round_about: bool) -> Vec<Program> {
         let mut programs = vec![Program::new(1), Program::new(1), Program::new(1)];
         let mut queue = programs[0].queue(0);

@@ -1,9 +1,9 @@
-//! What the operations mean: lengths of buffers, inputs, and results computed plainly.
+//! The definitions of the operations: lengths of buffers, inputs, and results computed directly.
 
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::Space;
 
-/// A small generator of numbers that a seed determines (splitmix64).
+/// A small random generator with a seed (splitmix64).
 pub struct Random(u64);
 
 impl Random {
@@ -68,22 +68,22 @@ pub fn receive_length(problem: &Problem, rank: usize) -> u64 {
 
 /// The buffers of a rank at the beginning of a round.
 pub struct Input {
-    /// Its input buffer.
+    /// The input buffer.
     pub send: Vec<u8>,
-    /// Its output buffer: the input, where it runs in place; rubbish elsewhere.
+    /// The output buffer: in place it holds the input, else random bytes.
     pub receive: Vec<u8>,
 }
 
 /// The inputs and results of a round.
 pub struct Round {
-    /// By rank.
+    /// The inputs, by rank.
     pub inputs: Vec<Input>,
-    /// The output buffers at the end, by rank.
+    /// The expected output buffers, by rank.
     results: Vec<Vec<u8>>,
 }
 
 impl Round {
-    /// Random inputs, and what must come of them.
+    /// Random inputs and the results that follow from them.
     pub fn new(problem: &Problem, ordered: bool, random: &mut Random) -> Round {
         let inputs: Vec<Input> = (0..problem.ranks)
             .map(|rank| Input {
@@ -95,7 +95,7 @@ impl Round {
         Round { inputs, results }
     }
 
-    /// Compares the buffers of a rank at the end of the round with what they must be.
+    /// Compares the buffers of a rank at the end of the round with the expected ones.
     pub fn compare(
         &self,
         problem: &Problem,
@@ -106,7 +106,7 @@ impl Round {
         if send != self.inputs[rank].send {
             return Err("the input is no longer what it was".into());
         }
-        // In place, only the beginning of the buffer has a meaning afterwards.
+        // In place only the beginning of the buffer has a defined content afterwards.
         let known = match problem.operation {
             Operation::ReduceScatter => problem.receive_block(rank, 0).size as usize,
             _ => receive.len(),
@@ -116,7 +116,7 @@ impl Round {
     }
 }
 
-/// What a rank contributes for a peer.
+/// The bytes that a rank contributes for a peer.
 fn contribution<'a>(problem: &Problem, inputs: &'a [Input], rank: usize, peer: usize) -> &'a [u8] {
     let size = match problem.operation {
         Operation::Gather | Operation::Allgather if problem.is_in_place(rank) => {
@@ -176,12 +176,12 @@ fn results(problem: &Problem, ordered: bool, inputs: &[Input]) -> Vec<Vec<u8>> {
     results
 }
 
-/// An element consists of words of so many bytes, which are combined each for itself.
+/// An element consists of words of so many bytes, which are combined independently.
 fn word(width: u64) -> u64 {
     1 << width.trailing_zeros().min(3)
 }
 
-/// The greatest prime that half a word can hold.
+/// The greatest prime that fits into half a word.
 fn prime(word: u64) -> u64 {
     match word {
         1 => 13,
@@ -191,7 +191,7 @@ fn prime(word: u64) -> u64 {
     }
 }
 
-/// Random elements, such that they are maps as [`combine`] knows them.
+/// Random elements that are maps in the sense of [`combine`].
 fn elements(width: u64, size: u64, random: &mut Random) -> Vec<u8> {
     let width = word(width);
     let mut bytes = Vec::with_capacity(size as usize + 8);
@@ -204,9 +204,9 @@ fn elements(width: u64, size: u64, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Combines elements. In order: a word is a map `x -> a * x + b` modulo a prime, and the result
-/// is the left map followed by the right one, which is associative but does not commute. Else:
-/// their wrapping sum.
+/// Combines elements. `ordered`: a word is a map `x -> a * x + b` modulo a prime, and the result is
+/// the left map followed by the right one, which is associative but does not commute. Otherwise the
+/// result is the wrapping sum.
 pub fn combine(ordered: bool, width: u64, left: &[u8], right: &[u8]) -> Vec<u8> {
     let width = word(width);
     let (prime, half) = (prime(width), width * 4);

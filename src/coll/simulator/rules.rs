@@ -1,4 +1,4 @@
-//! What can be said of programs without running them.
+//! Rules for programs that can be checked without running them.
 
 use super::reference;
 use crate::coll::problem::{Block, Problem};
@@ -14,7 +14,7 @@ pub fn length(problem: &Problem, programs: &[Program], rank: usize, space: usize
     }
 }
 
-/// All steps, with their rank and queue.
+/// All steps, with their ranks and queues.
 fn steps(programs: &[Program]) -> impl Iterator<Item = (usize, usize, usize, &Step)> {
     programs.iter().enumerate().flat_map(|(rank, program)| {
         program.queues.iter().enumerate().flat_map(move |(queue, steps)| {
@@ -23,7 +23,7 @@ fn steps(programs: &[Program]) -> impl Iterator<Item = (usize, usize, usize, &St
     })
 }
 
-/// The ranges that an action touches; the one that it writes comes last.
+/// The ranges that an action touches; the range that it writes comes last.
 fn ranges(action: Action) -> (Vec<Place>, u64) {
     match action {
         Action::Nothing => (Vec::new(), 0),
@@ -44,8 +44,9 @@ pub fn grain(programs: &[Program]) -> u64 {
     all.max(1)
 }
 
-/// Checks the programs. Gives the signals of a round by target rank, target queue (as many for each
-/// rank as the rank with most has, and one more) and source rank.
+/// Checks the programs. Returns the signals of a round by target rank, target queue and source
+/// rank. (Each rank has an entry for as many queues as the rank with the most queues has, and one
+/// more.)
 pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, String> {
     let (ranks, lanes) =
         (problem.ranks, programs.iter().map(|p| p.queues.len()).max().unwrap_or(0) + 1);
@@ -56,11 +57,11 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     if combines && lanes > problem.queues + 1 {
         return Err(format!("{} queues: at most {} may combine", lanes - 1, problem.queues));
     }
-    // By target rank, target queue, source rank: signals, the highest count waited for, who
-    // signals.
+    // By target rank, target queue and source rank: the number of signals, the highest count that a
+    // step waits for, and the queue that signals.
     let mut counters = vec![(0u32, 0u32, None); ranks * lanes * ranks];
-    // By target rank, number, target queue and source rank: which cells are signalled in, and in
-    // which is looked.
+    // By target rank, number, target queue and source rank: the cells that are signalled, and the
+    // cells in which a step waits.
     let (mut cells, mut awaited) = (Vec::new(), Vec::new());
     let allowed = (0..ranks).map(|rank| touched(problem, rank)).collect::<Vec<_>>();
     for (rank, queue, index, step) in steps(programs) {
@@ -111,12 +112,11 @@ pub fn verify(problem: &Problem, programs: &[Program]) -> Result<Vec<u32>, Strin
     Ok(counters.into_iter().map(|(signals, _, _)| signals).collect())
 }
 
-/// The rank that has a cell, the cell's number, the queue that waits there and the rank that
-/// signals.
+/// A cell in use: its rank, its number, the queue that waits there and the rank that signals.
 type Cell = (usize, u32, usize, usize);
 
-/// A cell has one sender, which signals there once in a round and nowhere else, and it is there
-/// that its owner waits. Its word is no part of what is copied.
+/// A cell has one sender, which signals there once in a round and sends that queue no other
+/// signals; the owner of the cell waits there. No step copies over its word.
 fn verify_cells(
     programs: &[Program],
     mut cells: Vec<Cell>,
@@ -188,16 +188,16 @@ fn verify_action(problem: &Problem, programs: &[Program], action: Action) -> Res
     }
 }
 
-/// In a user's buffer elements lie at multiples of their size. Elsewhere they are aligned as they
-/// may have to be there.
+/// In a user's buffer elements lie at multiples of their size. In scratch memory they are aligned
+/// as any type may need it.
 fn is_aligned(problem: &Problem, place: &Place) -> bool {
     let alignment = 1 << problem.width.trailing_zeros().min(6);
     let unit = if place.space == Space::Scratch { alignment } else { problem.width };
     place.offset.is_multiple_of(unit)
 }
 
-/// A step reads and writes only what the collective is said to touch: the rest of a buffer is its
-/// user's, and is not there at all where peers do not map it.
+/// A step reads and writes only what the collective is said to touch. The rest of a buffer belongs
+/// to its user, and does not exist in the copy of a buffer that peers do not map.
 fn verify_touched(allowed: &[Touched], action: Action) -> Result<(), String> {
     let (places, size) = ranges(action);
     for (at, place) in places.iter().enumerate() {

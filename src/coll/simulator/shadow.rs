@@ -1,7 +1,7 @@
-//! Which rank touched which bytes, and in which order by waits and signals: vector clocks, in the
-//! manner of the race detectors DJIT+ and FastTrack.
+//! Which thread touched which bytes, and the order that waits and signals impose: vector clocks, in
+//! the manner of the race detectors DJIT+ and FastTrack.
 
-/// For each thread, up to which of its moments everything has happened before.
+/// For each thread the moment up to which everything has happened before.
 #[derive(Clone)]
 pub struct Clock(Vec<u32>);
 
@@ -13,19 +13,20 @@ impl Clock {
         Clock(moments)
     }
 
-    /// What happened before `other` happened before this too.
+    /// What happened before `other` has now happened before this clock too.
     pub fn join(&mut self, other: &Clock) {
         for (mine, other) in self.0.iter_mut().zip(&other.0) {
             *mine = (*mine).max(*other);
         }
     }
 
-    /// A new moment of thread `own`: what it does now is not covered by clocks given away before.
+    /// Begins a new moment of thread `own`: clocks that were copied before do not cover what it
+    /// does from now on.
     pub fn tick(&mut self, own: usize) {
         self.0[own] += 1;
     }
 
-    /// The moment of thread `own` is this one.
+    /// Sets the moment of thread `own`.
     pub fn set(&mut self, own: usize, moment: u32) {
         self.0[own] = moment;
     }
@@ -40,25 +41,25 @@ impl Clock {
     }
 }
 
-/// One access: by which thread, when, and what to say about it.
+/// One access: by which thread, when, and in which step.
 #[derive(Clone, Copy, Default)]
 pub struct Epoch {
     thread: u32,
     moment: u32,
-    /// Which of its steps.
+    /// The number of the step.
     pub step: u32,
-    /// In which of its rounds; from 1.
+    /// The round of the thread, from 1.
     pub round: u32,
 }
 
 impl Epoch {
-    /// Now, by the thread's own clock.
+    /// An access at the present moment of the thread.
     pub fn new(thread: usize, clock: &Clock, step: usize, round: usize) -> Epoch {
         let moment = clock.0[thread];
         Epoch { thread: thread as u32, moment, step: step as u32, round: round as u32 }
     }
 
-    /// The thread.
+    /// The thread that made the access.
     pub fn thread(self) -> usize {
         self.thread as usize
     }
@@ -67,7 +68,7 @@ impl Epoch {
 #[derive(Clone, Default)]
 struct Cell {
     written: Epoch,
-    /// The readers since, as far as none follows another.
+    /// The reads since that write that are not ordered among each other.
     read: Vec<Epoch>,
 }
 
@@ -78,7 +79,7 @@ pub struct Shadow {
 }
 
 impl Shadow {
-    /// For a memory of `size` bytes, all of whose ranges are multiples of `grain`.
+    /// For a memory of `size` bytes in which all ranges are multiples of `grain`.
     pub fn new(size: u64, grain: u64) -> Shadow {
         Shadow { grain, cells: vec![Cell::default(); size.div_ceil(grain) as usize] }
     }
@@ -88,7 +89,7 @@ impl Shadow {
         &mut self.cells[(offset / self.grain) as usize..end as usize]
     }
 
-    /// Notes a write; gives an access that it does not follow.
+    /// Records a write; returns an access that is not ordered before it.
     pub fn write(&mut self, offset: u64, size: u64, now: &Clock, own: Epoch) -> Option<Epoch> {
         for cell in self.cells(offset, size) {
             let mut others = cell.read.iter().copied().chain([cell.written]);
@@ -103,8 +104,8 @@ impl Shadow {
         None
     }
 
-    /// Notes a read; gives the write that it does not follow. With `fresh` what it reads must have
-    /// been written in the same round.
+    /// Records a read; returns the write that is not ordered before it. `fresh`: the bytes must
+    /// have been written in the same round.
     pub fn read(
         &mut self,
         offset: u64,

@@ -1,5 +1,5 @@
 //! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the
-//! edges of segments, in place and not, with blocks alike and varied.
+//! multiples of a segment, in place and not, equal and varied blocks.
 
 use super::tests::broadcast_to;
 use super::{Random, Table, posted, run, tables};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// Bytes of an element and of a segment.
 const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), (3, 20)];
 
-/// Runs the algorithm on the problem; `tables`: what the ranks give, if it is one of a v form. Then
-/// each rank's program is made of what that rank hears of the tables. Panics with all that is
-/// needed to see an error again. False if the algorithm does not fit.
+/// Runs the algorithm on a problem. `tables`: the tables of the ranks for a v form; then each
+/// rank's program is made from what that rank keeps of them. Panics with everything needed to
+/// repeat the error. False: the algorithm does not fit the problem.
 pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
     let known = match tables {
         Some(tables) => tables::heard(problem, tables),
@@ -45,7 +45,7 @@ pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>)
     true
 }
 
-/// Runs the algorithms on all the problems.
+/// Runs the algorithms on all problems.
 pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
         let (mut turn, mut solved) = (0, 0);
@@ -58,15 +58,16 @@ pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     }
 }
 
-/// Runs the algorithms on many problems with the ranks on several nodes: each alone, in two halves,
-/// one alone and the others together, dealt out to three, all on one, and at random.
+/// Runs the algorithms on many problems with the ranks on several nodes: each rank alone, in two
+/// halves, one rank alone and the others together, dealt out to three nodes, all on one node, and
+/// at random.
 pub fn sweep_posted<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
         let (mut turn, mut solved, mut seen, mut random) = (0, 0, 0, Random::new(1));
         for ranks in (2..=9).chain([12, 16, 17, 33]) {
             problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
                 seen += 1;
-                // Many ranks are many problems, one for each root, and take long.
+                // Many ranks mean many problems, one for each root, and take long.
                 if ranks > 9 && seen % 6 != 0 {
                     return;
                 }
@@ -93,12 +94,13 @@ fn has_root(operation: Operation) -> bool {
     matches!(operation, Broadcast | Reduce | Gather | Scatter)
 }
 
-/// The counts around the edges of segments of `edge` elements.
+/// The counts around the multiples of a segment of `edge` elements.
 fn counts(edge: u64) -> [u64; 10] {
     [0, 1, edge - 1, edge, edge + 1, 2 * edge, 3 * edge + 1, 13, 5 * edge - 1, 31]
 }
 
-/// Every root of this number of ranks; all counts where ranks are few, else some of them by turns.
+/// The problems for this number of ranks: every root; all counts if there are few ranks, else some
+/// of them in turn.
 fn problems(
     operation: Operation,
     ranks: usize,
@@ -109,7 +111,7 @@ fn problems(
     for root in 0..roots {
         let cases = match (operation, ranks, root) {
             (Operation::Barrier, _, _) => 1,
-            // All pairs of shape and count, in place or not by turns.
+            // All pairs of shape and count; in place or not alternates.
             (_, 2..=9, 0) => 60,
             (_, 2..=5, _) => 20,
             (_, 16 | 17 | 32 | 33, 0) => 30,
@@ -152,8 +154,8 @@ fn place(sizes: &[u64], random: &mut Random) -> Vec<Block> {
     blocks
 }
 
-/// What each rank gives: random blocks, some of them empty. Tables that the operation does not need
-/// are empty.
+/// Random tables of all ranks, with some empty blocks. Tables that the operation does not need are
+/// empty.
 pub fn tables(problem: &Problem, random: &mut Random) -> Vec<Table> {
     use Operation::*;
     let Problem { operation, ranks, root, in_place, .. } = *problem;

@@ -1,9 +1,9 @@
-//! Problems of v forms: as each rank knows them, by what all have told, and whole.
+//! Problems of v forms: as each rank knows them, and with the tables of all ranks.
 
 use crate::coll::problem::{Block, Problem, Varied};
 use crate::coll::tables::{Given, Heard, rows, told};
 
-/// What one rank gives, in elements.
+/// The tables that one rank gives, in elements.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Its own count.
@@ -15,7 +15,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// As the library has it.
+    /// The tables in the form of the library.
     pub fn given(&self) -> Given<'_> {
         Given { count: self.count, send: &self.send, receive: &self.receive }
     }

@@ -1,16 +1,16 @@
-//! The simulator catches what it should: programs that are nearly right.
+//! Tests that the simulator finds the errors of programs that are nearly right.
 
 use super::{run, sweep};
 use crate::coll::algorithms::{Algorithm, all, barrier, broadcast};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Action, CELL, Program, QUEUES, Step, receive, scratch};
 
-/// A broadcast of 16 bytes from rank 0 to one other.
+/// A broadcast of 16 bytes from rank 0 to rank 1.
 fn problem() -> Problem {
     broadcast_to(2)
 }
 
-/// A broadcast of 16 bytes from rank 0 to all of so many ranks.
+/// A broadcast of 16 bytes from rank 0 over `ranks` ranks.
 pub(super) fn broadcast_to(ranks: usize) -> Problem {
     Problem {
         operation: Operation::Broadcast,
@@ -26,7 +26,7 @@ pub(super) fn broadcast_to(ranks: usize) -> Problem {
     }
 }
 
-/// Rank 1 is ready; rank 0 pushes and tells; rank 1 has it.
+/// Rank 1 signals that it is ready; rank 0 copies and signals; rank 1 waits for that.
 fn right() -> Vec<Program> {
     let mut programs = vec![Program::new(1), Program::new(1)];
     programs[1].queue(0).signal(0, 0).wait(0, 1);
@@ -34,7 +34,7 @@ fn right() -> Vec<Program> {
     programs
 }
 
-/// The error must be there for each of some seeds, and say this.
+/// Every seed must find the error, with this message.
 fn caught(programs: &[Program], says: &str) {
     for seed in 0..20 {
         let what = run(&problem(), programs, true, seed).expect_err("must be found");
@@ -60,7 +60,7 @@ fn a_missing_last_signal_is_caught() {
     let mut programs = vec![Program::new(1), Program::new(1)];
     programs[1].queue(0).signal(0, 0);
     programs[0].queue(0).wait(1, 1).copy(receive(0, 0), receive(1, 0), 16);
-    // Seen as a touch after the end or, where rank 1 looks early, as a wrong result.
+    // Found as an access after the end or, if rank 1 compares early, as a wrong result.
     caught(&programs, "round");
 }
 
@@ -134,8 +134,8 @@ fn a_race_of_two_queues_is_caught() {
 
 #[test]
 fn scratch_of_a_former_round_is_caught() {
-    // Rank 0 pushes early and again and again, though rank 1 may not have read the former round's
-    // bytes.
+    // Rank 0 copies early in each round, though rank 1 may not have read the bytes of the round
+    // before.
     let mut programs = vec![Program::new(1), Program::new(1)];
     programs[1].scratch = 16;
     programs[0].queue(0).copy(receive(0, 0), scratch(1, 0), 16).signal(1, 0);
@@ -152,7 +152,8 @@ fn scratch_of_a_former_round_is_caught() {
     caught(&programs, "nobody wrote in this round");
 }
 
-/// Rank 0 runs ahead by cells: `turns` of them, but so many rounds ahead as if there were `ahead`.
+/// Rank 0 runs ahead by cells. There are `turns` copies of the cell, but it runs as far ahead as if
+/// there were `ahead`.
 fn ahead(turns: u32, ahead: u32) -> Vec<Program> {
     let cells = || Program { scratch: CELL, turns, ..Program::new(1) };
     let mut programs = vec![cells(), cells()];
@@ -177,8 +178,8 @@ fn what_is_read_must_be_said_in_time() {
     let mut programs = ahead(16, 16);
     let signal = programs[1].queues[0][0].signal.as_mut().expect("says what it has read");
     signal.every = 8;
-    // What the root waits for in round 16 is said only in round 15 of the other: it may be later
-    // than without, but in time.
+    // The root waits in round 16 for a signal that the other rank now sends only in round 15. The
+    // root may run later than without the change, but not too early.
     run(&problem(), &programs, true, 1).expect("is right, though late");
     programs[1].queues[0][0].signal.as_mut().expect("as above").every = 32;
     caught(&programs, "deadlock");
@@ -199,7 +200,7 @@ fn a_cell_has_one_sender_and_a_word() {
 
 #[test]
 fn an_algorithm_that_leaves_before_all_have_come_is_caught() {
-    // Not a barrier: rank 0 tells rank 1 that it is there, and goes.
+    // Not a barrier: rank 0 signals rank 1 that it has come, and leaves.
     let problem = Problem { operation: Operation::Barrier, count: 0, ..problem() };
     let mut programs = vec![Program::new(1), Program::new(1)];
     programs[0].queue(0).signal(1, 0);
@@ -208,9 +209,9 @@ fn an_algorithm_that_leaves_before_all_have_come_is_caught() {
     assert!(what.contains("before rank 1 has begun"), "{what}");
 }
 
-/// Each wait in turn is put off to the end of its queue: signals still match, but somebody runs too
-/// early or nobody runs at all. So it is seen that the simulator misses none, and that the
-/// algorithms wait for nothing in vain.
+/// Moves each wait, one at a time, to the end of its queue: the numbers of signals still match, but
+/// a step runs too early, or no step can run at all. So the simulator misses no wait, and the
+/// algorithms have no needless ones.
 fn every_wait_is_needed(algorithm: &Algorithm, problem: &Problem) {
     let programs = |rank| (algorithm.program)(problem, rank);
     let right: Vec<Program> = (0..problem.ranks).map(programs).collect();
@@ -221,7 +222,7 @@ fn every_wait_is_needed(algorithm: &Algorithm, problem: &Problem) {
             let mut wrong = right.clone();
             let steps = &mut wrong[rank].queues[queue];
             let Some(wait) = steps[index].wait.take() else { continue };
-            // Only waits follow, in whichever order.
+            // Only waits follow; their order does not matter.
             if steps[index..].iter().all(|step| *step == Step { wait: step.wait, ..NOTHING }) {
                 continue;
             }
@@ -243,7 +244,8 @@ fn a_wait_that_is_put_off_is_caught() {
             every_wait_is_needed(row, &problem(row.operation, ranks, root, count));
         }
     }
-    // Other numbers of ranks are told more than they need by dissemination; two by the tree.
+    // With other numbers of ranks dissemination has more signals than it needs. The tree is run
+    // with two.
     for row in barrier::ALGORITHMS {
         for ranks in [4, 8, 16] {
             every_wait_is_needed(row, &problem(row.operation, ranks, 0, 0));

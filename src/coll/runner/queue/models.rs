@@ -1,18 +1,18 @@
-//! Loom models of a queue: every interleaving of a few ranks that deliver, start, poll and help, by
-//! the loops of `coll::runner::stepping`. In which order a start, a wait and a sleep call those
-//! follows `coll::plan` step by step.
+//! Loom models of a queue: every interleaving of a few ranks that deliver, start, poll and help,
+//! run by the loops of `coll::runner::stepping`. The order in which a start, a wait and a sleep
+//! call these loops follows `coll::plan` step by step.
 //!
-//! All that a step reads and writes is in cells that loom watches: two that run steps at once, or a
-//! read of what the thread has not been shown is an error even if no value is wrong. All threads
-//! end, as ranks do that compute; what is ready then and has not been run is lost.
+//! All that a step reads and writes is in cells that loom watches: two threads that run steps at
+//! once, or a read that is not ordered after its write, are an error even if no value is wrong. All
+//! threads end, as a rank that computes never looks again; a step that is ready then was lost.
 //!
-//! Faults that were planted, one at a time, and how many of the models (fifteen at that time, two
-//! more for the light start, two more for what is polled on, two more for tails) failed:
+//! Faults that were planted, one at a time, and how many models failed. (There were fifteen models
+//! at that time; two for the light start, two for POLLED_ON and two for tails came later.)
 //!
 //! | fault | models |
 //! |---|---|
 //! | send: Relaxed; has_sent: Relaxed | 10 each |
-//! | the fence between word and look: none at all, or not after a signal; no look after a signal | 14 each |
+//! | full_fence: none at all, or not after a signal; no look after a signal | 14 each |
 //! | release: no fence after it | 10 |
 //! | give_back: Relaxed | 3 |
 //! | give_back: the next step not stored | steps are run again: `assert_ran` of those with two steps |
@@ -28,16 +28,16 @@
 //! | a start, or a look at another thread's: no fence before the look | 3, 1 |
 //! | a run of a queue: no look after the release | 8 |
 //! | the opening of a round: POLLED of the last one not taken back | 1, polling does not outlive |
-//! | is_polled_on: no fence before it (in the models one on each side stands for the one for all) | 2, those of what is polled on |
-//! | POLLED_ON is not taken back | 2, the same |
+//! | is_polled_on: no fence before it (see below) | 2, those of POLLED_ON |
+//! | POLLED_ON is not taken back | 2, those of POLLED_ON |
 //! | a light start: no look after it has given its claims back | 1, the light start |
 //! | leave_tail: does nothing; no fence in it; no look after it | 2 each, those of tails |
 //!
-//! Not found: the claim without its fence or Relaxed, since its holder releases it with a
-//! fence and looks; the fence for all that takes POLLED_ON back, since another one follows, which
-//! in the models is as good; a release whose polling comes late or not at all, and a take_tail that
-//! does nothing, since then the deliverer does the work; an owner that finds its queue taken and
-//! does not look itself, since the taker does.
+//! Not found, and why: a claim without its fence or Relaxed (the holder releases it with a fence
+//! and looks); the heavy fence of an owner that changes POLLED_ON (loom has a full fence on each
+//! side in its place, and another one follows); a release that polls late or not at all, and a
+//! take_tail that does nothing (the deliverer then runs the steps); an owner that finds its queue
+//! claimed and does not look itself (the claimer does).
 
 mod ranks;
 
@@ -57,7 +57,7 @@ fn spawn(plan: &Arc<Plan>, run: impl FnOnce(&Plan) + 'static) -> thread::JoinHan
     thread::spawn(move || run(&plan))
 }
 
-/// Two deliver, the owner starts; the last one has to run what is left.
+/// Two ranks deliver and the owner starts; the last of the three must run what is left.
 #[test]
 fn loom_every_step_is_run_once() {
     check(3, || {
@@ -84,8 +84,8 @@ fn loom_a_release_meets_a_signal() {
     });
 }
 
-/// Like `loom_a_release_meets_a_signal`, with a helper that looks before it claims, and a step that
-/// anybody may run at once.
+/// Like `loom_a_release_meets_a_signal`, with a helper that looks before it claims, and a first
+/// step that needs no signal.
 #[test]
 fn loom_a_helper_is_in_nobodys_way() {
     check(3, || {
@@ -100,7 +100,7 @@ fn loom_a_helper_is_in_nobodys_way() {
     });
 }
 
-/// The owner polls and stops polling; the deliverer that has seen that relies on its last look.
+/// The owner polls and stops polling; a deliverer that saw it poll relies on its last look.
 #[test]
 fn loom_a_thread_that_polled_looks_once_more() {
     check(5, || {
@@ -113,8 +113,8 @@ fn loom_a_thread_that_polled_looks_once_more() {
     });
 }
 
-/// Two threads of the owner: one waits and polls, the other one, its progress thread, takes POLLED
-/// back and looks.
+/// Two threads of the owner: one waits and polls; the other one, the progress thread, ends the
+/// polling and looks.
 #[test]
 fn loom_another_thread_ends_the_polling() {
     check(2, || {
@@ -132,8 +132,8 @@ fn loom_another_thread_ends_the_polling() {
     });
 }
 
-/// The owner starts and holds the claim, gives it back polled, takes it again and gives it back in
-/// the end; a deliverer that has seen any of these relies on it.
+/// The owner starts and holds the claim, releases it polled, claims again and finally releases; a
+/// deliverer that has seen any of these states relies on it.
 #[test]
 fn loom_a_holder_looks_once_more() {
     check(4, || {
@@ -148,8 +148,7 @@ fn loom_a_holder_looks_once_more() {
     });
 }
 
-/// Like `loom_a_holder_looks_once_more`, where the queue is polled on, so that deliverers have no
-/// fence.
+/// Like `loom_a_holder_looks_once_more` with POLLED_ON, so that deliverers have no fence.
 #[test]
 fn loom_an_owner_that_polled_on_looks_once_more() {
     check(4, || {
@@ -164,8 +163,8 @@ fn loom_an_owner_that_polled_on_looks_once_more() {
     });
 }
 
-/// POLLED_ON lasts through rounds, also those that are over with their start, until the owner
-/// computes.
+/// POLLED_ON lasts through rounds, also through rounds that are over with their start, until the
+/// owner computes.
 #[test]
 fn loom_polled_on_is_taken_back() {
     check(4, || {
@@ -185,7 +184,7 @@ fn loom_polled_on_is_taken_back() {
     });
 }
 
-/// A start that is not about to wait: it gives the claim back and looks once more.
+/// A start whose user is not about to wait: it releases the claim and looks once more.
 #[test]
 fn loom_a_start_looks_once_more() {
     check(4, || {
@@ -199,7 +198,8 @@ fn loom_a_start_looks_once_more() {
     });
 }
 
-/// A queue that is polled and needed: a third rank takes it, and the owner finds it taken, or over.
+/// A third rank claims a polled queue because it needs the step; the owner finds the queue claimed,
+/// or the round over.
 #[test]
 fn loom_a_polled_queue_may_be_taken() {
     check(4, || {
@@ -214,7 +214,7 @@ fn loom_a_polled_queue_may_be_taken() {
     });
 }
 
-/// The polling of a round that has ended must not be relied upon in the next one.
+/// A deliverer of the next round must not rely on the polling of a round that has ended.
 #[test]
 fn loom_polling_ends_before_the_next_round() {
     check(4, || {
@@ -234,8 +234,8 @@ fn loom_polling_ends_before_the_next_round() {
     });
 }
 
-/// Like `loom_polling_ends_before_the_next_round`, for a plan that is not plain: a round ends
-/// while its owner polls, which does not say so; in the next round the owner computes.
+/// Like `loom_polling_ends_before_the_next_round`, for a plan that is not plain: a round ends while
+/// its owner polls, and the polled word stays; in the next round the owner computes.
 #[test]
 fn loom_polling_does_not_outlive_the_round() {
     check(4, || {
@@ -256,7 +256,7 @@ fn loom_polling_does_not_outlive_the_round() {
     });
 }
 
-/// Deliverers leave the last step to the owner, until the owner is about to sleep.
+/// Deliverers leave the last step to the owner until the owner is about to sleep.
 #[test]
 fn loom_an_owner_that_sleeps_has_left_its_tail() {
     check(4, || {
@@ -271,8 +271,8 @@ fn loom_an_owner_that_sleeps_has_left_its_tail() {
     });
 }
 
-/// The owner wakes, takes its tail again and sleeps in the next round, while a rank that is ahead
-/// delivers for both.
+/// The owner wakes, takes its tail back and sleeps in the next round, while a rank that is ahead
+/// delivers for both rounds.
 #[test]
 fn loom_a_tail_is_taken_and_left_again() {
     check(4, || {
@@ -295,7 +295,7 @@ fn loom_a_tail_is_taken_and_left_again() {
     });
 }
 
-/// A start that claims its queue, which has been polled since the round before.
+/// A start that claims its queue, which is still polled from the round before.
 #[test]
 fn loom_a_light_start_looks_once_more() {
     check(4, || {
@@ -310,7 +310,7 @@ fn loom_a_light_start_looks_once_more() {
     });
 }
 
-/// A queue that was opened by one thread and is looked at by another one of the same rank.
+/// One thread opens a queue, and another thread of the same rank looks at it.
 #[test]
 fn loom_a_thread_that_sees_the_round_sees_what_came_before() {
     check(5, || {
@@ -352,15 +352,14 @@ fn loom_a_signal_of_the_next_round_is_kept() {
     });
 }
 
-/// The owner sees the count and starts the next round while the thread that ended this one is on
-/// the way out, and while another rank delivers for it.
+/// The owner sees the count and starts the next round while the thread that ended this one is still
+/// in its loop, and while another rank delivers for the next one.
 #[test]
 fn loom_the_next_round_begins_as_this_one_ends() {
     check(3, || {
         let plan = plan(&[&[after(1), after(2)]]);
         plan.open(0, 0);
-        // The first step is run and the claim given back, so there is a next step to be forgotten
-        // in the end.
+        // Runs the first step and releases the claim, so that `at` has to be reset at the end.
         plan.deliver(1, 0, 0);
         let one = spawn(&plan, |plan| {
             plan.deliver(2, 0, 0);
@@ -379,8 +378,8 @@ fn loom_the_next_round_begins_as_this_one_ends() {
     });
 }
 
-/// Steps run by different ranks: a thread that sees the count sees what all of them did, and may
-/// use the buffers.
+/// Different ranks run the steps: a thread that sees the count sees the effects of all of them, and
+/// may use the buffers.
 #[test]
 fn loom_the_count_shows_what_the_round_did() {
     check(3, || {
@@ -399,8 +398,9 @@ fn loom_the_count_shows_what_the_round_did() {
     });
 }
 
-/// Steps that only the owner may run: its progress thread says that it sleeps, looks, and sleeps;
-/// the deliverer rings if it sleeps. `asleep` is that of `coll::runner::session`, with its fences.
+/// Steps that only the owner may run: its progress thread stores that it sleeps, looks, and sleeps;
+/// the deliverer rings if it sleeps. `asleep` stands for the word of `coll::runner::session`, with
+/// its fences.
 #[test]
 fn loom_an_owner_that_sleeps_is_rung_for() {
     check(5, || {
@@ -424,7 +424,8 @@ fn loom_an_owner_that_sleeps_is_rung_for() {
     });
 }
 
-/// Queues that release each other: 2 signals 0, whose step signals 1, whose step signals 0.
+/// Queues that release each other: rank 2 signals queue 0, whose step signals queue 1, whose step
+/// signals queue 0.
 #[test]
 fn loom_a_chain_of_queues_comes_to_its_end() {
     check(3, || {

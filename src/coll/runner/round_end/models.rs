@@ -1,5 +1,5 @@
-//! Loom models of a round's end: ranks that finish queues, an owner that looks, starts the next
-//! round as soon as it sees its word, or finds that a rank has died.
+//! Loom models of the end of a round: ranks that finish queues, and an owner that looks, that
+//! starts the next round as soon as it sees its word, or that finds that a rank has died.
 //!
 //! Faults that were planted, one at a time, and the models that failed:
 //!
@@ -12,24 +12,24 @@
 //! | end: before the word is changed | the word |
 //! | take_over: also what has ended, or is another's | the dead |
 //!
-//! Not found: take() Relaxed, since a thread that starts the next round by `closed` alone has seen
-//! the word, which shows the same.
+//! Not found, and why: take() Relaxed (a thread that starts the next round by `closed` alone has
+//! seen the word, which shows it the same).
 
 use super::*;
 use crate::coll::runner::queue::{Head, NO_TAIL, Queue};
 use crate::util::sync::{Arc, AtomicU8, UnsafeCell};
 use loom::thread;
 
-/// A rank with two queues, of one step each, and its user's word.
+/// A rank with two queues of one step each, and its user's word.
 struct Owner {
     end: RoundEnd,
     queues: [(Head, AtomicU8, [AtomicU32; 1]); 2],
-    /// What the steps write, and the user reads when it is told.
+    /// What the steps write, and the user reads after the end of the round.
     data: [UnsafeCell<u32>; 2],
     word: AtomicU64,
 }
 
-/// Ranks of the model.
+/// The ranks of the model.
 const OWNER: usize = 0;
 
 impl Owner {
@@ -52,16 +52,16 @@ impl Owner {
         (0..2).map(|at| self.queue(at).control().finished())
     }
 
-    /// The owner starts round number `round`, counted from 1.
+    /// The owner starts round `round`, counted from 1.
     fn start(&self, round: u32) {
         (0..2).for_each(|at| self.queue(at).activate(round - 1));
     }
 
-    /// Rank `me` runs the step of a queue, as in Stage::run_claimed(), and ends the round if it was
+    /// Rank `me` runs the step of a queue as in Stage::run_claimed(), and ends the round if it was
     /// the last one.
     fn run(&self, me: usize, at: usize, round: u32) {
         let Some(mine) = self.queue(at).claim(me) else { return };
-        // SAFETY: nobody else touches it before it is told of the round's end, or loom reports it.
+        // SAFETY: no other thread touches it before the end of the round, or loom reports it.
         self.data[at].with_mut(|data| unsafe { *data = round });
         self.queue(at).finish(mine);
         self.end.end_if_last((round, me), self.counts(), || self.report());
@@ -71,7 +71,7 @@ impl Owner {
         self.word.fetch_add(1, Ordering::Release);
     }
 
-    /// The owner looks, as in Plan::close() and Plan::end().
+    /// The owner looks as in Plan::close() and Plan::end().
     fn close(&self, round: u32) {
         if self.counts().all(|finished| finished == round) && self.end.take(round, OWNER) {
             self.report();
@@ -96,8 +96,8 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Two ranks finish a queue each, and the owner computes: the word is changed once, although nobody
-/// else looks.
+/// Two ranks finish a queue each while the owner computes: the word is changed once, although no
+/// other thread looks.
 #[test]
 fn loom_round_end_the_last_of_two_ranks_tells() {
     check(|| {
@@ -131,7 +131,7 @@ fn loom_round_end_the_owner_and_a_rank_tell_once() {
     });
 }
 
-/// A thread that has seen that a round has ended may set the word back: no late store meets it.
+/// A thread that has seen that a round has ended may set the word back: no late store must follow.
 #[test]
 fn loom_round_end_the_word_is_changed_before_the_round_has_ended() {
     check(|| {
@@ -147,8 +147,8 @@ fn loom_round_end_the_word_is_changed_before_the_round_has_ended() {
     });
 }
 
-/// The owner sees its word and starts the next round, which another rank ends while the one that
-/// has ended the first is still at it.
+/// The owner sees its word and starts the next round, which another rank ends while the rank that
+/// ended the first round is still in end_if_last().
 #[test]
 fn loom_round_end_the_next_round_overtakes() {
     check(|| {
@@ -178,7 +178,7 @@ fn loom_round_end_what_the_dead_have_taken_is_taken_over_once() {
         let mine = [0, 1].map(|at| owner.queue(at).claim(1).unwrap());
         (0..2).for_each(|at| owner.queue(at).finish(mine[at]));
         assert!(owner.end.take(1, 1));
-        let inherit = |owner: &Owner| {
+        let take_over = |owner: &Owner| {
             owner.close(1);
             let dead = owner.end.closer(1).filter(|closer| *closer == 1);
             if dead.is_some_and(|dead| owner.end.take_over(1, dead, OWNER)) {
@@ -186,12 +186,12 @@ fn loom_round_end_what_the_dead_have_taken_is_taken_over_once() {
                 owner.end.end(1);
             }
         };
-        let progress = spawn(&owner, inherit);
-        inherit(&owner);
+        let progress = spawn(&owner, take_over);
+        take_over(&owner);
         progress.join().unwrap();
         assert_eq!(owner.word.load(Ordering::Relaxed), 1);
         assert!(owner.end.has_ended(1));
-        // A rank that dies later has left nothing behind.
+        // A rank that dies after it has ended its round has left nothing to be taken over.
         assert!(owner.end.take(2, 1));
         owner.end.end(2);
         assert!(!owner.end.take_over(2, 1, OWNER));

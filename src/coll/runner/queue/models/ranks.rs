@@ -1,6 +1,6 @@
-//! The ranks of the models: queues with steps in cells that loom watches. The loops that run them
-//! are those of the library (`coll::runner::stepping`); in which order a start, a wait and a sleep
-//! call them follows `coll::plan`.
+//! The ranks of the models: queues whose steps touch cells that loom watches. The loops that run
+//! them are those of the library (`coll::runner::stepping`); the order in which a start, a wait and
+//! a sleep call them follows `coll::plan`.
 
 use super::super::*;
 use crate::coll::runner::stepping::{End, Ranks};
@@ -10,42 +10,41 @@ use crate::util::sync::{Arc, UnsafeCell};
 pub(super) const MEMBERS: usize = 3;
 pub(super) const ROUNDS: usize = 2;
 
-/// A step waits for the one signal of a rank in each round, and signals a queue on behalf of its
-/// own.
+/// A step waits for the signal of a rank, which sends one in each round, and signals a queue.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
     pub(super) wait: Option<usize>,
     pub(super) signal: Option<usize>,
 }
 
-/// What an owner does between start and wait.
+/// What the owner does between start and wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
-    /// It gives the queue back.
+    /// It computes, and so releases the queue.
     Computes,
-    /// It is going to wait, and polls the queue meanwhile.
+    /// It is about to wait, and polls the queue meanwhile.
     Polls,
-    /// It has done so for many rounds, and polls the queue on in the next ones.
+    /// It has done so for many rounds, and sets POLLED_ON.
     PollsOn,
 }
 
-/// After the signal of rank `from`.
+/// A step that waits for rank `from`.
 pub(super) fn after(from: usize) -> Step {
     Step { wait: Some(from), signal: None }
 }
 
-/// A queue, its steps, and what they touch. Queue number r belongs to rank r.
+/// A queue with its steps and what they touch. Rank r has queue r.
 pub(super) struct Line {
     head: Head,
     polled: AtomicU8,
     tail: u32,
     sent: Vec<AtomicU32>,
     steps: Vec<Step>,
-    /// What the owner has made ready: how many rounds it has started.
+    /// How many rounds the owner has started; stands for the input that it makes ready.
     pub(super) ready: UnsafeCell<u32>,
-    /// What each rank has made ready for each round, before it signals.
+    /// What each rank has written for each round, before its signal.
     given: Vec<Vec<UnsafeCell<u32>>>,
-    /// The steps that were run, counted through all rounds.
+    /// The steps that were run, numbered through all rounds.
     ran: UnsafeCell<Vec<u32>>,
 }
 
@@ -69,9 +68,9 @@ impl Line {
         Queue { head: &self.head, polled: &self.polled, tail, sent: &self.sent }
     }
 
-    /// What the step reads must be of its round, whichever rank runs it.
+    /// Runs a step: what it reads must be of its round, whichever rank runs it.
     pub(super) fn perform(&self, at: u32, round: u32) {
-        // SAFETY: nobody writes meanwhile, or loom reports it.
+        // SAFETY: no other thread writes meanwhile, or loom reports it.
         self.ready.with(|ready| assert_eq!(unsafe { *ready }, round + 1, "not started"));
         if let Some(from) = self.steps[at as usize].wait {
             let given = &self.given[from][round as usize];
@@ -83,10 +82,10 @@ impl Line {
         self.ran.with_mut(|ran| unsafe { (*ran).push(number) });
     }
 
-    /// All steps of `rounds` rounds were run, once, in their order.
+    /// All steps of `rounds` rounds were run once, in their order.
     pub(super) fn assert_ran(&self, rounds: u32) {
         let all = (0..rounds * self.steps.len() as u32).collect::<Vec<_>>();
-        // SAFETY: nobody runs steps any more, or loom reports it.
+        // SAFETY: no other thread runs steps any more, or loom reports it.
         self.ran.with(|ran| assert_eq!(unsafe { &*ran }, &all, "steps that were run"));
     }
 }
@@ -99,7 +98,7 @@ pub(super) fn plan(lines: &[&[Step]]) -> Arc<Plan> {
     Arc::new(Plan((0..MEMBERS).map(|rank| Line::new(lines.get(rank).unwrap_or(&none))).collect()))
 }
 
-/// Like `plan`; the tail of each queue begins with this step.
+/// Like `plan`; the tail of each queue begins with step `tail`.
 pub(super) fn plan_with_tails(lines: &[&[Step]], tail: u32) -> Arc<Plan> {
     let lines = lines.iter().map(|steps| {
         let line = Line { tail, ..Line::new(steps) };
@@ -111,14 +110,14 @@ pub(super) fn plan_with_tails(lines: &[&[Step]], tail: u32) -> Arc<Plan> {
     Arc::new(Plan(lines.chain(rest).take(MEMBERS).collect()))
 }
 
-/// The ranks as one of them reaches them. Each has one queue.
+/// The ranks as one of them reaches them; each has one queue.
 #[derive(Clone, Copy)]
 pub(super) struct Reached<'a> {
     plan: &'a Plan,
     me: usize,
 }
 
-/// Step number `at` of the queue of rank `of`.
+/// Step `at` of the queue of rank `of`.
 #[derive(Clone, Copy)]
 pub(super) struct Number {
     of: usize,
@@ -177,7 +176,7 @@ impl Ranks for Reached<'_> {
     fn notify_finished(&self, _: usize, _: usize, _: u32) {}
 }
 
-/// For as much as there is to do.
+/// A worklist without limit.
 fn worklist() -> Worklist {
     Worklist::new(u64::MAX, true)
 }
@@ -187,19 +186,19 @@ impl Plan {
         Reached { plan: self, me }
     }
 
-    /// Rank `me` runs what is ready of a queue, and what that releases.
+    /// Rank `me` runs what is ready in a queue, and what that releases.
     pub(super) fn run(&self, me: usize, of: usize) {
         self.reached(me).run(of, 0, &mut worklist());
     }
 
-    /// What is given to rank `to` in a round of `from`, and the signal.
+    /// Writes what rank `from` gives rank `to` in a round, and signals.
     fn send(&self, from: usize, to: usize, round: u32) {
         // SAFETY: nobody reads it before the signal, or loom reports it.
         self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
         self.0[from].queue().send(to, round + 1);
     }
 
-    /// Rank `me` signals in a round of its own and runs what it has released.
+    /// Rank `me` signals in its round `round` and runs what it has released.
     pub(super) fn deliver(&self, me: usize, to: usize, round: u32) {
         let (ranks, mut worklist) = (self.reached(me), worklist());
         self.send(me, to, round);
@@ -208,7 +207,7 @@ impl Plan {
         ranks.run_released(&mut worklist);
     }
 
-    /// Rank `from` signals, and may run none of the other one's steps. True: it rings.
+    /// Rank `from` signals, and may not run steps of the other rank. True: it rings.
     pub(super) fn signal(&self, from: usize, to: usize, round: u32) -> bool {
         let (ranks, mut worklist) = (self.reached(from), worklist());
         self.send(from, to, round);
@@ -217,7 +216,7 @@ impl Plan {
         worklist.has_released()
     }
 
-    /// run_own(), run_others(): looks once, and runs what is ready.
+    /// As run_own() and run_others(): looks once and runs what is ready.
     pub(super) fn look(&self, me: usize, queue: usize) {
         if me != queue && self.0[queue].queue().is_owners() {
             return;
@@ -227,15 +226,15 @@ impl Plan {
         }
     }
 
-    /// Plan::open(), by Plan::activate() of a user that is not expected to wait at once.
+    /// As Plan::open() with Plan::activate(), for a user that is not expected to wait at once.
     pub(super) fn open(&self, me: usize, round: u32) {
-        // SAFETY: nobody runs the round before it is active, or loom reports it.
+        // SAFETY: no other thread runs the round before it is active, or loom reports it.
         self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
         self.0[me].queue().clear_polled();
         self.0[me].queue().activate(round);
     }
 
-    /// Plan::start_light(): claimed with the start, given back, then looked at.
+    /// As Plan::start_light(): claims with the start, releases, then looks.
     pub(super) fn start_light(&self, me: usize, round: u32) {
         let line = &self.0[me];
         // SAFETY: as in open().
@@ -250,14 +249,14 @@ impl Plan {
         ranks.run_released(&mut worklist);
     }
 
-    /// Plan::start() of a plan with more than one queue: opened, then looked at.
+    /// As Plan::start() of a plan with more than one queue: opens, then looks.
     pub(super) fn start(&self, me: usize, round: u32) {
         self.open(me, round);
         full_fence();
         self.look(me, me);
     }
 
-    /// Plan::start_plain().
+    /// As Plan::start_plain().
     pub(super) fn start_plain(&self, me: usize, round: u32, then: Then) {
         let line = &self.0[me];
         // SAFETY: as in open().
@@ -267,22 +266,21 @@ impl Plan {
         let over = ranks.run_claimed(me, 0, &mut mine, &mut worklist) == End::Finished;
         match then {
             Then::Computes if over => {}
-            Then::Computes => self.let_go(me, mine),
+            Then::Computes => self.release_and_look(me, mine),
             _ if over => line.queue().poll_on(then == Then::PollsOn),
             _ => line.queue().release_polled(mine, then == Then::PollsOn),
         }
         ranks.run_released(&mut worklist);
     }
 
-    /// Plan::let_go().
-    pub(super) fn let_go(&self, me: usize, mine: Claim) {
+    /// As Plan::release_and_look().
+    pub(super) fn release_and_look(&self, me: usize, mine: Claim) {
         self.0[me].queue().end_polling();
         self.0[me].queue().release(mine);
         self.look(me, me);
     }
 
-    /// Plan::wait_holding() with as few looks as there can be, up to the moment when its thread has
-    /// something else to do.
+    /// As Plan::wait_holding() with the fewest looks, until its thread has something else to do.
     pub(super) fn hold_in_vain(&self, me: usize) {
         let Some(mut mine) = self.0[me].queue().claim(me) else {
             self.0[me].queue().end_polling();
@@ -296,7 +294,7 @@ impl Plan {
                 ranks.run_released(&mut worklist);
                 return self.look(me, me);
             }
-            self.let_go(me, mine);
+            self.release_and_look(me, mine);
         }
         ranks.run_released(&mut worklist);
     }
@@ -305,8 +303,8 @@ impl Plan {
         self.0[queue].queue().control().finished()
     }
 
-    /// Plan::wait() up to the moment when its thread has something else to do: it polls, looks,
-    /// no longer polls, looks once more.
+    /// As Plan::wait() until its thread has something else to do: it polls, looks, stops polling,
+    /// and looks once more.
     pub(super) fn wait_in_vain(&self, me: usize) {
         self.0[me].queue().begin_polling();
         self.look(me, me);
@@ -314,13 +312,13 @@ impl Plan {
         self.look(me, me);
     }
 
-    /// Plan::sleep() up to the moment when its thread sleeps.
+    /// As Plan::sleep() until its thread sleeps.
     pub(super) fn sleep_in_vain(&self, me: usize) {
         self.0[me].queue().leave_tail();
         self.look(me, me);
     }
 
-    /// The rounds are over, and the queue is as it was.
+    /// The rounds are over, and the queue is as before.
     pub(super) fn assert_over(&self, queue: usize, rounds: u32) {
         let control = self.0[queue].queue().control();
         assert_eq!(control.finished(), rounds, "a step is ready and nobody cares");
