@@ -1,5 +1,5 @@
-//! long double, where it is the x87's format of 80 bits in 16 bytes (x86-64). Elsewhere the library
-//! moves it and gives it to the user's functions, but has no arithmetic for it.
+//! long double where it is the x87 format of 80 bits, stored in 16 bytes (x86-64). Elsewhere the
+//! library moves long double and passes it to the user's functions, but cannot combine it.
 
 use std::ops::{Add, Mul};
 
@@ -14,16 +14,16 @@ pub struct Extended {
 }
 
 impl Extended {
-    /// Whether long double is such a number here.
+    /// Whether long double has this format here.
     pub const IS_KNOWN: bool = cfg!(target_arch = "x86_64");
 
-    /// Whether it is no number.
+    /// Whether it is a NaN.
     #[inline(always)]
     pub fn is_nan(self) -> bool {
         self.above & 0x7fff == 0x7fff && self.mantissa << 1 != 0
     }
 
-    /// A number that is ordered as those of the format are, but for NaN.
+    /// An integer with the same order as the numbers, NaN excepted.
     #[inline(always)]
     pub fn key(self) -> i128 {
         let size = i128::from(self.above & 0x7fff) << 64 | i128::from(self.mantissa);
@@ -35,14 +35,14 @@ impl Extended {
         Extended { gap: [0; 3], ..self }
     }
 
-    /// The smaller one; of a number and a NaN the number.
+    /// The smaller number; of a number and a NaN the number.
     #[inline(always)]
     pub fn min(self, other: Extended) -> Extended {
         let takes = self.is_nan() || !other.is_nan() && other.key() < self.key();
         if takes { other.alone() } else { self.alone() }
     }
 
-    /// The larger one; of a number and a NaN the number.
+    /// The larger number; of a number and a NaN the number.
     #[inline(always)]
     pub fn max(self, other: Extended) -> Extended {
         let takes = self.is_nan() || !other.is_nan() && other.key() > self.key();
@@ -55,8 +55,9 @@ macro_rules! x87 {
     ($left:expr, $right:expr, $instruction:literal) => {{
         let (left, right) = ($left, $right);
         let mut result = left.alone();
-        // SAFETY: reads 10 bytes of each operand and writes 10 of the result; the x87's registers
-        // are declared, so they are empty before, and they are empty afterwards.
+        // SAFETY: reads 10 bytes of each operand and writes 10 bytes of the result. The x87
+        // registers are declared as clobbered, so they are empty before, and the code leaves them
+        // empty.
         unsafe {
             std::arch::asm!(
                 "fld tbyte ptr [{left}]",
@@ -75,7 +76,7 @@ macro_rules! x87 {
     }};
 }
 
-/// Elsewhere there are no kernels of this type.
+/// On other machines this type has no kernels.
 #[cfg(not(target_arch = "x86_64"))]
 macro_rules! x87 {
     ($left:expr, $right:expr, $instruction:literal) => {{

@@ -1,16 +1,17 @@
 //! 16-bit floating-point numbers: IEEE binary16 (F16), and the upper half of binary32 (Bf16).
 //!
-//! A sum or product is made in binary32 and then rounded, to nearest and ties to even. That is as
-//! if it were rounded once: binary32 has 24 bits, at least twice the bits of either (11, 8) and two
-//! more (Figueroa 1995), and products are exact in it or smaller than half of the smallest number.
-//! To be run in the default environment: conversions use denormal numbers and rounding to nearest.
+//! A sum or product is computed in binary32 and then rounded to nearest, ties to even. The result
+//! is the same as after a single rounding: binary32 has 24 bits, at least twice the bits of either
+//! format (11, 8) plus two (Figueroa 1995), and products are exact in it or smaller than half of
+//! the smallest number. The callers must run in the default floating-point environment, since the
+//! conversions use denormal numbers and rounding to nearest.
 
 use std::marker::PhantomData;
 use std::ops::{Add, Mul};
 
 /// A format of 16 bits.
 pub trait Format: Copy {
-    /// The number that some bits stand for.
+    /// The number with these bits.
     fn widen(bits: u16) -> f32;
     /// The bits of the nearest number.
     fn narrow(number: f32) -> u16;
@@ -24,7 +25,7 @@ pub enum F16 {}
 #[derive(Clone, Copy, Debug)]
 pub enum Bf16 {}
 
-/// Bits of the number with so many powers of two and no fraction.
+/// The bits of the binary32 number 2^exponent.
 const fn power(exponent: i32) -> u32 {
     ((127 + exponent) as u32) << 23
 }
@@ -35,7 +36,7 @@ impl Format for F16 {
     #[inline(always)]
     fn widen(bits: u16) -> f32 {
         let (sign, rest) = (u32::from(bits & 0x8000) << 16, u32::from(bits & 0x7fff));
-        // The exponents differ by 112; a multiplication also gives denormal numbers their place.
+        // The exponents differ by 112; the multiplication also shifts denormal numbers.
         let scaled = (f32::from_bits(rest << 13) * f32::from_bits(power(112))).to_bits();
         let special = rest << 13 | INFINITY;
         f32::from_bits(sign | if rest >= 0x7c00 { special } else { scaled })
@@ -45,11 +46,12 @@ impl Format for F16 {
     fn narrow(number: f32) -> u16 {
         let bits = number.to_bits();
         let (sign, rest) = ((bits >> 16) as u16 & 0x8000, bits & 0x7fff_ffff);
-        // Half of the last bit less one, and one more where the last bit is odd; then the rest is
-        // cut off.
+        // Adds half of the last bit less one, and one more if the last bit is odd; the lower bits
+        // are then cut off.
         let odd = rest >> 13 & 1;
         let normal = rest.wrapping_sub(power(112) - power(0)).wrapping_add(0xfff + odd) >> 13;
-        // The last bit of 0.5 is as large as the smallest number, so this addition rounds to those.
+        // The last bit of 0.5 has the value of the smallest number, so this addition rounds to
+        // multiples of it.
         let small = (f32::from_bits(rest) + 0.5).to_bits().wrapping_sub(power(-1));
         let special = if rest > INFINITY { 0x7e00 } else { 0x7c00 };
         let large = if rest >= power(16) { special } else { normal };
@@ -72,7 +74,7 @@ impl Format for Bf16 {
     }
 }
 
-/// A number of such a format.
+/// A number of one of these formats.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct Half<F>(pub u16, PhantomData<F>);
@@ -96,14 +98,14 @@ impl<F: Format> Half<F> {
         F::widen(self.0)
     }
 
-    /// The smaller one; of a number and a NaN the number.
+    /// The smaller number; of a number and a NaN the number.
     #[inline(always)]
     pub fn min(self, other: Half<F>) -> Half<F> {
         let (left, right) = (self.widen(), other.widen());
         if right < left || left.is_nan() { other } else { self }
     }
 
-    /// The larger one; of a number and a NaN the number.
+    /// The larger number; of a number and a NaN the number.
     #[inline(always)]
     pub fn max(self, other: Half<F>) -> Half<F> {
         let (left, right) = (self.widen(), other.widen());
@@ -131,8 +133,8 @@ impl<F: Format> Mul for Half<F> {
 mod tests {
     use super::*;
 
-    /// Of all numbers of the format the nearest to an exact one; of two the one with the even last
-    /// bit. What is half a step beyond the largest is infinite.
+    /// The number of the format that is nearest to `exact`, in a tie the one with the even last
+    /// bit. From half a step above the largest number on the result is infinite.
     fn rounded<F: Format>(exact: f64, bits: u16, ulp_above_largest: f64) -> u16 {
         if exact.is_nan() {
             return bits;
@@ -165,7 +167,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let (a, mut b) = ((state >> 48) as u16, (state >> 32) as u16);
             if state >> 20 & 1 == 0 {
-                // Near each other, so that the bits of both count.
+                // Close to each other, so that the bits of both matter.
                 b = a.wrapping_add(b % 0x1800);
             }
             let (left, right) = (Half::<F>::from_bits(a), Half::<F>::from_bits(b));

@@ -1,10 +1,10 @@
-//! The loops.
+//! The loops that combine elements.
 //!
-//! Other processes map the same memory, so the kernels use raw pointers only, never references;
-//! user buffers need not be aligned. A kernel takes blocks of 64 bytes and reads a block whole
-//! before it writes it: so the compiler makes vector instructions of it without asking which ranges
-//! are the same. Where the machine has AVX2 a second copy of each kernel, compiled for that, is
-//! taken: the common subset of x86-64 compares and multiplies 64-bit integers one by one.
+//! Other processes map the same memory, so the kernels use raw pointers and never references; user
+//! buffers need not be aligned. A kernel reads a block of 64 bytes whole before it writes it, so
+//! the compiler can use vector instructions without checks whether ranges are the same. On machines
+//! with AVX2 a second copy of each kernel, compiled for AVX2, is used: with the common subset of
+//! x86-64 comparisons and products of 64-bit integers are computed one by one.
 
 use super::extended::Extended;
 use super::half::{Bf16, F16, Half};
@@ -13,13 +13,14 @@ use super::{Op, Type};
 
 /// Stores `left op right` at `to`, for `elements` elements: `(left, right, to, elements)`.
 ///
-/// # Safety All three ranges are mapped, the last for writing, and nobody writes to the inputs or
-/// touches the output meanwhile. Each input is the output or does not overlap it. Nothing need be
-/// aligned.
+/// # Safety
+/// All three ranges are mapped, the last one for writing. While the kernel runs nobody writes to
+/// the inputs or touches the output. Each input is the output or does not overlap it. Nothing need
+/// be aligned.
 pub type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
-/// The kernel of a type and an operation; None where the type does not have the operation, for the
-/// user's function, and for long double where the library does not know its format.
+/// The kernel of a type and an operation. None: the type does not have the operation, the user's
+/// function combines, or it is a long double of unknown format.
 pub fn kernel(kind: Type, op: Op) -> Option<Kernel> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -28,8 +29,8 @@ pub fn kernel(kind: Type, op: Op) -> Option<Kernel> {
     plain(kind, op)
 }
 
-/// Runs `f` over all elements; see [`Kernel`]. Blocks of `N` elements are read whole before they
-/// are written.
+/// Runs `f` on all elements; see [`Kernel`]. Reads each block of `N` elements whole before writing
+/// it.
 #[inline(always)]
 unsafe fn combine<T: Copy, const N: usize>(
     left: *const u8,
@@ -41,7 +42,7 @@ unsafe fn combine<T: Copy, const N: usize>(
     let (left, right, to) = (left.cast::<T>(), right.cast::<T>(), to.cast::<T>());
     let whole = elements - elements % N;
     for i in (0..whole).step_by(N) {
-        // SAFETY: the caller vouches for `elements` elements at each of the three.
+        // SAFETY: the caller promises `elements` elements at each of the three.
         unsafe {
             let mut block = left.add(i).cast::<[T; N]>().read_unaligned();
             let other = right.add(i).cast::<[T; N]>().read_unaligned();
@@ -60,13 +61,13 @@ unsafe fn combine<T: Copy, const N: usize>(
     }
 }
 
-/// One kernel, under the attributes of the table that it is for.
+/// One kernel, with the attributes of the table that it belongs to.
 macro_rules! kernel {
     ($(#[$attribute:meta])*, $number:ty, $f:expr) => {{
         $(#[$attribute])*
         unsafe fn run(left: *const u8, right: *const u8, to: *mut u8, elements: usize) {
             const N: usize = 64 / size_of::<$number>();
-            // SAFETY: passed on to the caller.
+            // SAFETY: by the promise of the caller.
             unsafe { combine::<$number, N>(left, right, to, elements, $f) }
         }
         Some(run as Kernel)
@@ -100,8 +101,8 @@ macro_rules! floating {
     };
 }
 
-/// Complex numbers, as C lays them out: the product by its definition, each product and sum
-/// rounded.
+/// Complex numbers in the layout of C. The product follows its definition; each product and sum of
+/// real numbers is rounded.
 macro_rules! complex {
     ($(#[$attribute:meta])*, $number:ty, $op:expr) => {
         match $op {
@@ -117,7 +118,7 @@ macro_rules! complex {
     };
 }
 
-/// Any byte but 0 is true; results are 0 and 1.
+/// Any byte but 0 is true; results are 0 or 1.
 macro_rules! logical {
     ($(#[$attribute:meta])*, $op:expr) => {
         match $op {
@@ -181,12 +182,12 @@ macro_rules! table {
 }
 
 table!(
-    /// The kernels that run on every machine.
+    /// The kernels that run on every machine of the architecture.
     fn plain,
 );
 
 #[cfg(target_arch = "x86_64")]
 table!(
-    /// The kernels for machines with AVX2, and for those only.
+    /// The kernels that run only on machines with AVX2.
     fn wide, #[target_feature(enable = "avx2")]
 );

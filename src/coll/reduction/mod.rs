@@ -1,5 +1,5 @@
-//! The arithmetic of collectives: `to[i] = left[i] op right[i]`, one [`Kernel`] for each type and
-//! operation, looked up once per plan.
+//! The arithmetic of collectives: `to[i] = left[i] op right[i]`. There is one [`Kernel`] for each
+//! type and operation; a plan looks it up once.
 
 mod extended;
 mod half;
@@ -30,7 +30,7 @@ pub enum Type {
     U8 = 8,
     I16 = 9,
     U16 = 10,
-    /// As many bytes as the plan says.
+    /// Elements of as many bytes as the plan says.
     Bytes = 11,
     Bool = 12,
     F16 = 13,
@@ -49,7 +49,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// All of them.
+    /// All types.
     pub const ALL: [Type; 25] = {
         use Type::*;
         [
@@ -86,8 +86,7 @@ impl Type {
         Type::ALL.into_iter().find(|kind| *kind as u32 == code)
     }
 
-    /// Bytes of an element, with those that the C compiler leaves free; None: the plan says how
-    /// many.
+    /// Bytes of an element, with the padding of the C compiler. None: the plan says how many.
     pub fn width(self) -> Option<u64> {
         use Type::*;
         Some(match self {
@@ -101,9 +100,9 @@ impl Type {
         })
     }
 
-    /// The environment in which the library combines elements, given that of the thread that makes
-    /// the plan; None where the result does not depend on it. The 16-bit numbers are always rounded
-    /// to nearest.
+    /// The floating-point environment in which the library combines elements; `own` is that of the
+    /// thread that makes the plan. None: the result does not depend on it. 16-bit numbers are
+    /// always rounded to nearest.
     pub fn environment(self, own: Environment) -> Option<Environment> {
         use Type::*;
         match self {
@@ -128,22 +127,22 @@ pub enum Op {
     Or = op::OR,
     /// Bitwise exclusive or, of integers; logical exclusive or.
     Xor = op::XOR,
-    /// The smaller one; of a number and a NaN the number.
+    /// The smaller number; of a number and a NaN the number.
     Min = op::MIN,
-    /// The larger one; of a number and a NaN the number.
+    /// The larger number; of a number and a NaN the number.
     Max = op::MAX,
     /// The product; integers wrap around.
     Prod = 12,
-    /// The user's own function, which is no kernel.
+    /// The user's function, which has no kernel.
     User = 13,
-    /// The pair with the smaller value; of equal ones that with the lower index.
+    /// The pair with the smaller value; of equal values the one with the lower index.
     MinLoc = 14,
-    /// The pair with the larger value; of equal ones that with the lower index.
+    /// The pair with the larger value; of equal values the one with the lower index.
     MaxLoc = 15,
 }
 
 impl Op {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Op; 10] = {
         use Op::*;
         [Add, And, Or, Xor, Min, Max, Prod, User, MinLoc, MaxLoc]
@@ -155,7 +154,7 @@ impl Op {
     }
 }
 
-/// Whether the type has the operation; every type has the user's function.
+/// Refuses an operation that the type does not have; every type has the user's function.
 pub fn check(kind: Type, op: Op) -> Result<()> {
     let has = |op: Op| op == Op::User || kernel(kind, op).is_some();
     if !has(op) {

@@ -1,31 +1,31 @@
-//! A value and where it was found, laid out as a C struct of the two.
+//! Pairs of a value and its index, in the layout of a C struct of the two.
 
 use super::extended::Extended;
 
 /// A value.
 pub trait Value: Copy {
-    /// Whether it comes first where the least is sought: a number before what is none.
+    /// Whether it comes first when the smallest value is sought: a number comes before a NaN.
     fn is_less(self, other: Self) -> bool;
-    /// Like `is_less`, where the greatest is sought.
+    /// Like `is_less`, when the greatest value is sought.
     fn is_greater(self, other: Self) -> bool;
 }
 
-/// An index, with the bytes that the C compiler leaves free behind it.
+/// An index, with the padding of the C compiler behind it.
 pub trait Index: Copy {
-    /// As a number.
+    /// The index as a number.
     fn at(self) -> i64;
 }
 
-/// An index of 4 bytes behind a value of 8, and 4 bytes without a meaning, which go with the pair.
+/// A 4-byte index behind an 8-byte value, and 4 bytes of padding, which are copied with the pair.
 pub type Padded = [i32; 2];
 
-/// An index of 4 bytes behind a value of 16, and 12 bytes without a meaning.
+/// A 4-byte index behind a 16-byte value, and 12 bytes of padding.
 pub type WidelyPadded = [i32; 4];
 
-/// A value of 2 bytes before an index of 4, and 2 bytes without a meaning.
+/// A 2-byte value before a 4-byte index, and 2 bytes of padding.
 pub type Short = [i16; 2];
 
-/// See the head of the file.
+/// A value and its index.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Pair<V, I> {
@@ -111,14 +111,14 @@ impl Index for WidelyPadded {
 }
 
 impl<V: Value, I: Index> Pair<V, I> {
-    /// The pair with the lesser value; of equal ones that with the lower index.
+    /// The pair with the smallest value; of equal values the one with the lower index.
     #[inline(always)]
     pub fn least(self, other: Pair<V, I>) -> Pair<V, I> {
         let lower = other.index.at() < self.index.at() && !self.value.is_less(other.value);
         if other.value.is_less(self.value) || lower { other } else { self }
     }
 
-    /// The pair with the greater value; of equal ones that with the lower index.
+    /// The pair with the greatest value; of equal values the one with the lower index.
     #[inline(always)]
     pub fn greatest(self, other: Pair<V, I>) -> Pair<V, I> {
         let lower = other.index.at() < self.index.at() && !self.value.is_greater(other.value);

@@ -1,4 +1,4 @@
-//! Every kernel against what its operation means.
+//! Tests every kernel against the definition of its operation.
 
 use super::half::{Bf16, F16, Format};
 use super::kernels::plain;
@@ -30,7 +30,7 @@ fn class(kind: Type) -> Class {
     }
 }
 
-/// Whether the type has the operation, but for the user's function.
+/// Whether the type has the operation, the user's function excepted.
 fn has(kind: Type, op: Op) -> bool {
     use Op::*;
     match class(kind) {
@@ -43,7 +43,8 @@ fn has(kind: Type, op: Op) -> bool {
     }
 }
 
-/// The types of a pair's value and index, and where the index lies; of a complex number's parts.
+/// The types of a pair's value and index, and the offset of the index; for a complex number those
+/// of its parts.
 fn parts(kind: Type) -> (Type, Type, usize) {
     use Type::*;
     match kind {
@@ -105,7 +106,7 @@ fn bytes(kind: Type, number: f64) -> Vec<u8> {
     }
 }
 
-/// The 80 bits of a number that is 0, normal, infinite or none, and six bytes of 0.
+/// The 80 bits of a number that is 0, normal, infinite or NaN, followed by six bytes of 0.
 fn extended(number: f64) -> Vec<u8> {
     let bits = number.to_bits();
     let (sign, exponent, fraction) = (bits >> 63, bits >> 52 & 0x7ff, bits << 12 >> 1);
@@ -118,7 +119,7 @@ fn extended(number: f64) -> Vec<u8> {
     [&mantissa.to_le_bytes()[..], &above.to_le_bytes(), &[0; 6]].concat()
 }
 
-/// The way back, for what has no more bits.
+/// The inverse of extended(), for numbers with no more bits than f64.
 fn from_extended(bytes: &[u8]) -> f64 {
     let mantissa = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     let above = u16::from_le_bytes(bytes[8..10].try_into().unwrap());
@@ -130,7 +131,7 @@ fn from_extended(bytes: &[u8]) -> f64 {
     if above & 0x8000 != 0 { -size } else { size }
 }
 
-/// What the operation means, for one element.
+/// The result of an operation on one element, by definition.
 fn model(kind: Type, op: Op, left: &[u8], right: &[u8]) -> Vec<u8> {
     match class(kind) {
         Class::Integer => model_of_integers(kind, op, left, right),
@@ -176,7 +177,7 @@ fn model_of_integers(kind: Type, op: Op, left: &[u8], right: &[u8]) -> Vec<u8> {
     result.to_le_bytes()[..left.len()].to_vec()
 }
 
-/// One operation on f64 and then rounding gives what the operation on a shorter format gives.
+/// The operation in f64, then rounded, gives the result in a shorter format.
 fn model_of_numbers(kind: Type, op: Op, left: &[u8], right: &[u8]) -> Vec<u8> {
     let (a, b) = (number(kind, left), number(kind, right));
     match op {
@@ -196,14 +197,14 @@ fn model_of_pairs(kind: Type, op: Op, left: &[u8], right: &[u8]) -> Vec<u8> {
             _ => number(value, &pair[..width(value)]),
         };
         let value = if op == Op::MaxLoc { -value } else { value };
-        // What is no number comes last.
+        // NaN comes last.
         (value.is_nan(), if value.is_nan() { 0.0 } else { value }, index)
     };
     let later = key(right).partial_cmp(&key(left)).unwrap().is_lt();
     if later { right } else { left }.to_vec()
 }
 
-/// Elements with the type's edges among them; for floats also infinities and NaN.
+/// Elements that include the limits of the type; for floats also infinities and NaN.
 fn elements(kind: Type, count: usize, mut state: u64) -> Vec<u8> {
     let mut all = Vec::new();
     for i in 0..count {
@@ -220,13 +221,13 @@ fn element(kind: Type, i: usize, state: u64) -> Vec<u8> {
         Class::Floating => {
             let largest = match kind {
                 Type::F16 => 65504.0,
-                // Of few bits, as below.
+                // Numbers of few bits, as below.
                 Type::LongDouble => 2f64.powi(500),
                 _ => number(kind, &bytes(kind, 3e38)),
             };
             let edges = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, largest, 1.0];
             let plain = match kind {
-                // Of few bits, so that 80 of them hold all results and f64 knows them.
+                // Numbers of few bits, so that 80 bits hold all results and f64 can represent them.
                 Type::LongDouble => (few % 4001) as f64 - 2000.5,
                 Type::F16 => random as f64 / 1e13,
                 _ => random as f64 / 1e9,
@@ -239,7 +240,7 @@ fn element(kind: Type, i: usize, state: u64) -> Vec<u8> {
         }
         Class::Logical => vec![[0, 1, 0, 1, 2, 0x80, 0xff][few % 7]],
         Class::Pair => {
-            // Equal values are frequent, and the bytes behind the index are any.
+            // Equal values are frequent, and the padding bytes behind the index are random.
             let (value, index, at) = parts(kind);
             let mut pair = (state ^ 0x5555).to_le_bytes().repeat(4)[..width(kind)].to_vec();
             let few_values = [3.0, -7.0, 12.0, f64::NAN, 3.0, f64::INFINITY, 1e9];
@@ -281,7 +282,7 @@ fn compare(kind: Type, op: Op, got: &[u8], left: &[u8], right: &[u8], note: &str
     }
 }
 
-/// Runs a kernel on unaligned copies in the three ways; what lies around must stay as it is.
+/// Runs a kernel on unaligned copies in the three permitted ways; the bytes around must not change.
 fn exercise(kind: Type, op: Op, run: Kernel, count: usize) {
     let (left, right) = (elements(kind, count, 1), elements(kind, count, 2));
     let size = left.len();
