@@ -99,7 +99,7 @@ fn run(stop: &AtomicBool, routes: &Routes, dispatcher: &Dispatcher, spin: Durati
             return;
         }
         // A waiting thread handles messages; two threads would only take cores that senders need.
-        if dispatcher.nap_for_visitors(&mut seen) {
+        if dispatcher.nap_while_others_help(&mut seen) {
             dispatcher.notify_sleepers();
             bell.wait(ticket, Some(NAP));
             dispatcher.unpark_handling();

@@ -194,7 +194,7 @@ impl Poster {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         // Checked first, so that no list of pieces is made if the queue has no room.
-        if self.lane.is_full() && (defer || !self.lane.relieve()) {
+        if self.lane.is_full() && (defer || !self.lane.make_room()) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         self.queue_many(many)

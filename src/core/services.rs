@@ -201,7 +201,7 @@ impl Services {
     /// Accepts a notice; see engine::notices. RETRY_QUEUE_FULL: it was not accepted.
     pub fn notify(&self, notice: &Notice, ends: &Arc<dyn Ended>) -> Result<()> {
         let command = notices::command(notice, ends)?;
-        let put = self.lane.put(&command, &[]).or_else(|error| match self.lane.relieve() {
+        let put = self.lane.put(&command, &[]).or_else(|error| match self.lane.make_room() {
             true => self.lane.put(&command, &[]),
             false => Err(error),
         });

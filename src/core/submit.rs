@@ -233,7 +233,7 @@ impl Poster {
                 Err(error)
                     if error.status == Status::RETRY_QUEUE_FULL && flags & FLAG_DEFER == 0 =>
                 {
-                    if self.lane.relieve() {
+                    if self.lane.make_room() {
                         self.queue(request)
                     } else {
                         Err(error)

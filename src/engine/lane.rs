@@ -54,8 +54,8 @@ pub struct Posted {
 
 /// See the head of the file.
 pub struct Lane {
-    ring: CommandQueue<QueueEntry>,
-    turns: Handover<LaneState>,
+    queue: CommandQueue<QueueEntry>,
+    handover: Handover<LaneState>,
     room: Arc<Admission>,
     under_way: Arc<CachePadded<AtomicUsize>>,
     routes: Arc<Routes>,
@@ -72,13 +72,13 @@ impl Lane {
         in_flight: usize,
     ) -> Result<Lane> {
         let bell = routes.clone();
-        let (ring, consumer) = CommandQueue::new(queue_entries, move || bell.bell().ring())?;
+        let (queue, consumer) = CommandQueue::new(queue_entries, move || bell.bell().ring())?;
         let room = Arc::new(Admission::default());
         let to_tell = (room.clone(), queue_entries / 2);
         let receivers = routes.receivers(post.counts.clone());
         let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
         let under_way = work.under_way();
-        Ok(Lane { ring, turns: Handover::new(work), room, under_way, routes, execution })
+        Ok(Lane { queue, handover: Handover::new(work), room, under_way, routes, execution })
     }
 
     /// The paths to the peers.
@@ -97,7 +97,7 @@ impl Lane {
     #[inline]
     pub fn put(&self, command: &Command, bytes: &[u8]) -> Result<bool> {
         let extra = slots_for(bytes.len());
-        let Some(mut reservation) = self.ring.reserve(1 + extra) else {
+        let Some(mut reservation) = self.queue.reserve(1 + extra) else {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         };
         reservation.slot_mut(0).put(command, extra);
@@ -133,7 +133,7 @@ impl Lane {
         if !self.room.admits() {
             return None;
         }
-        let mut reservation = self.ring.reserve(1)?;
+        let mut reservation = self.queue.reserve(1)?;
         reservation.slot_mut(0).put(command, 0);
         let contended = reservation.is_contended();
         Some(Posted { asleep: reservation.commit(), contended })
@@ -150,18 +150,18 @@ impl Lane {
 
     /// Whether the queue has no room for another command. A hint.
     pub fn is_full(&self) -> bool {
-        self.ring.backlog() >= self.ring.capacity()
+        self.queue.backlog() >= self.queue.capacity()
     }
 
     /// For a requester that finds the queue full: executes a batch of it, if the role is free. If
     /// there are more threads than cores, the progress thread runs as seldom as each of the threads
     /// that fill the queue; without this call they would spin until it runs. True: there may be
     /// room now.
-    pub fn relieve(&self) -> bool {
+    pub fn make_room(&self) -> bool {
         if in_callback() {
             return false;
         }
-        let Some(mut work) = self.turns.take() else { return false };
+        let Some(mut work) = self.handover.take() else { return false };
         let worked = work.round(&self.routes) > 0;
         self.finish(work);
         worked
@@ -172,11 +172,11 @@ impl Lane {
     /// together than two that take the tail's cache line from each other until the queue is full.
     #[inline(never)]
     fn join_in(&self) {
-        let left = LEFT.min(self.ring.capacity() / 4);
-        if self.ring.backlog() <= left || in_callback() {
+        let left = LEFT.min(self.queue.capacity() / 4);
+        if self.queue.backlog() <= left || in_callback() {
             return;
         }
-        let Some(mut work) = self.turns.take() else { return };
+        let Some(mut work) = self.handover.take() else { return };
         work.execute_small(&self.routes, left);
         work.post_gathered(&self.routes);
         self.finish(work);
@@ -185,7 +185,7 @@ impl Lane {
     /// For a requester that would have to wait for room: works on the queue until it is half empty.
     /// Returns whether it is.
     pub fn drain(&self) -> bool {
-        let Some(mut work) = self.turns.take() else { return false };
+        let Some(mut work) = self.handover.take() else { return false };
         for _ in 0..ROUNDS {
             if work.round(&self.routes) == 0 || work.is_half_empty() {
                 break;
@@ -205,7 +205,7 @@ impl Lane {
     /// so the region stays: a thread that frees a region first waits for a flush, which needs the
     /// role.
     pub fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
-        let Some(mut work) = self.turns.take() else {
+        let Some(mut work) = self.handover.take() else {
             return Err(Error::bare(Status::RETRY_BUSY));
         };
         let found = {
@@ -229,7 +229,7 @@ impl Lane {
 
     /// See Handover::help().
     pub fn help(&self) -> bool {
-        self.turns.help(self)
+        self.handover.help(self)
     }
 
     /// Polls a wire that wakes no thread, and does rounds of the lane's work, except in offload
@@ -244,7 +244,7 @@ impl Lane {
         }
         // The role first, if it is free: frames that are polled while a thread holds it wake no
         // other thread.
-        let Some(mut work) = self.turns.take() else { return fabric.help_wire() };
+        let Some(mut work) = self.handover.take() else { return fabric.help_wire() };
         let came = fabric.help_wire();
         let worked = work.round(&self.routes) > 0;
         self.finish(work);
@@ -257,22 +257,22 @@ impl Lane {
         if self.execution == Execution::Offload {
             return done();
         }
-        let Some(mut work) = self.turns.take() else { return done() };
-        self.turns.burst(&mut work, self, &done);
+        let Some(mut work) = self.handover.take() else { return done() };
+        self.handover.burst(&mut work, self, &done);
         self.finish(work);
         done()
     }
 
     /// See Handover::finish().
     fn finish(&self, work: Held<'_, LaneState>) {
-        self.turns.finish(work, self);
+        self.handover.finish(work, self);
     }
 
     /// One turn of the progress thread, see Handover::turn(); first it polls a wire that wakes no
     /// thread.
     pub fn turn(&self) -> Turn {
         let came = self.routes.fabric().has_silent_wire() && self.help_others();
-        let turn = match self.turns.turn(self) {
+        let turn = match self.handover.turn(self) {
             Turn::Idle if came => Turn::Worked,
             turn => turn,
         };
@@ -280,7 +280,7 @@ impl Lane {
             match turn {
                 // The queue is empty: the threads that were let in post nothing, so others are let
                 // in. (If it holds commands that cannot be executed now, there may be no room.)
-                Turn::Idle if self.ring.is_empty() => self.room.announce(),
+                Turn::Idle if self.queue.is_empty() => self.room.announce(),
                 // The requesters find the queue full and execute it themselves, on the cores whose
                 // caches hold its commands.
                 Turn::Stretched => std::thread::sleep(ASIDE),
@@ -292,18 +292,18 @@ impl Lane {
 
     /// See Handover::park().
     pub fn park(&self) -> bool {
-        self.turns.park(self)
+        self.handover.park(self)
     }
 
     /// See Handover::unpark().
     pub fn unpark(&self) {
-        self.turns.unpark();
+        self.handover.unpark();
     }
 
     /// Ends all operations in the queue and in flight with ERR_CANCELED, and returns their number.
     /// The caller ensures that no thread posts any more. None: the role is taken.
     pub fn cancel(&self) -> Option<usize> {
-        let mut work = self.turns.take()?;
+        let mut work = self.handover.take()?;
         let count = work.cancel(&self.routes);
         self.finish(work);
         Some(count)
@@ -314,12 +314,12 @@ impl Lane {
     pub fn has_ended(&self) -> bool {
         // Acquire: pairs with LaneState::count_under_way(). Read after the queue: an operation that
         // has left the queue by then is counted, or has ended.
-        self.ring.is_drained() && self.under_way.load(Ordering::Acquire) == 0
+        self.queue.is_drained() && self.under_way.load(Ordering::Acquire) == 0
     }
 
     /// Whether no operation is in the queue or in flight. None: the role is taken.
     pub fn is_idle(&self) -> Option<bool> {
-        self.turns.take().map(|work| {
+        self.handover.take().map(|work| {
             let idle = work.is_idle();
             self.finish(work);
             idle
@@ -335,7 +335,7 @@ impl Around for Lane {
     /// False in offload mode: there a requester rings and does not rely on the holder of the role.
     #[inline]
     fn has_queued(&self) -> bool {
-        self.execution != Execution::Offload && !self.ring.is_empty()
+        self.execution != Execution::Offload && !self.queue.is_empty()
     }
 
     fn may_work(&self) -> bool {

@@ -49,7 +49,7 @@ pub struct LaneState {
     half: usize,
     /// Slots that the executor releases at a time. Each release costs producers a load of `head`;
     /// a larger number would let them wait while callbacks run.
-    pub(super) lot: usize,
+    pub(super) release_batch: usize,
     /// More than `half` slots were in use at the last look.
     full: bool,
     /// arm() was called, so some sources may be armed.
@@ -98,7 +98,7 @@ impl LaneState {
             deferred: DeferredQueue::default(),
             room,
             half,
-            lot: (half / 8).clamp(1, 4),
+            release_batch: (half / 8).clamp(1, 4),
             full: false,
             armed: false,
             receivers,
@@ -159,7 +159,7 @@ impl LaneState {
         }
         let mut count = executed + self.complete(routes);
         if !self.deferred.is_empty() {
-            count += self.send_late(routes);
+            count += self.send_deferred(routes);
         }
         if routes.take_news() {
             count += self.mark_dead(routes);

@@ -64,7 +64,7 @@ impl LaneState {
     }
 
     /// Sends the deferred messages that have credit now; returns how many.
-    pub(super) fn send_late(&mut self, routes: &Routes) -> usize {
+    pub(super) fn send_deferred(&mut self, routes: &Routes) -> usize {
         let sent = self.deferred.send(&self.post);
         if sent > 0 {
             self.count_under_way();

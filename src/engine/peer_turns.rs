@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_refused_keeps_its_place_and_stops_no_other() {
+    fn a_refused_item_keeps_its_place_and_delays_no_other_peer() {
         let mut waiting = PeerTurns::<VecDeque<u32>>::default();
         [(1, 10), (1, 11), (2, 20), (1, 12), (2, 21)]
             .into_iter()

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_posted_again_and_again_overtakes_nobody() {
+    fn younger_operations_overtake_no_older_one() {
         let mut waiting = queue(&[(1, 1), (1, 2), (1, 3)]);
         let mut order = Vec::new();
         for age in 4..10 {

@@ -29,8 +29,8 @@ struct Pieces {
 }
 
 struct Lane {
-    ring: CommandQueue<u32>,
-    turns: Handover<Pieces>,
+    queue: CommandQueue<u32>,
+    handover: Handover<Pieces>,
     source: Arc<AtomicU32>,
     deaths: AtomicU32,
     bell: std::sync::Arc<Bell>,
@@ -43,12 +43,12 @@ struct Lane {
 fn lane(expected: u32) -> Arc<Lane> {
     let bell = std::sync::Arc::new(Bell::new());
     let for_drops = bell.clone();
-    let (ring, consumer) = CommandQueue::new(8, move || for_drops.ring()).unwrap();
+    let (queue, consumer) = CommandQueue::new(8, move || for_drops.ring()).unwrap();
     let word = || AtomicU32::new(0);
     let source = Arc::new(word());
     let work = Pieces { consumer, armed: false, done: 0, source: source.clone() };
-    let turns = Handover::new(work);
-    Arc::new(Lane { ring, turns, source, deaths: word(), bell, stop: word(), expected })
+    let handover = Handover::new(work);
+    Arc::new(Lane { queue, handover, source, deaths: word(), bell, stop: word(), expected })
 }
 
 impl Work for Pieces {
@@ -99,7 +99,7 @@ impl Around for Lane {
     }
 
     fn has_queued(&self) -> bool {
-        !self.ring.is_empty()
+        !self.queue.is_empty()
     }
 
     fn may_work(&self) -> bool {
@@ -109,7 +109,7 @@ impl Around for Lane {
 
 impl Lane {
     fn put(&self) -> bool {
-        let mut slot = self.ring.reserve(1).unwrap();
+        let mut slot = self.queue.reserve(1).unwrap();
         slot.write(0, 1);
         slot.commit()
     }
@@ -117,7 +117,7 @@ impl Lane {
     /// A requester in auto mode.
     fn request(&self) {
         let _takes_the_ringing_over = self.put();
-        self.turns.help(self);
+        self.handover.help(self);
     }
 
     /// A requester in offload mode or inside a callback.
@@ -144,8 +144,8 @@ impl Lane {
 
     /// A holder that does no work, as Lane::is_idle().
     fn is_idle(&self) {
-        if let Some(work) = self.turns.take() {
-            self.turns.finish(work, self);
+        if let Some(work) = self.handover.take() {
+            self.handover.finish(work, self);
         }
     }
 
@@ -157,20 +157,20 @@ impl Lane {
             if self.stop.load(Ordering::Acquire) != 0 {
                 return;
             }
-            if self.turns.turn(self) != Turn::Idle {
+            if self.handover.turn(self) != Turn::Idle {
                 continue;
             }
-            if self.turns.park(self) {
+            if self.handover.park(self) {
                 self.bell.wait(ticket, None);
             } else {
                 thread::yield_now();
             }
-            self.turns.unpark();
+            self.handover.unpark();
         }
     }
 
     fn done(&self) -> u32 {
-        self.turns.take().unwrap().done
+        self.handover.take().unwrap().done
     }
 }
 

@@ -10,7 +10,7 @@
 //! A thread that sleeps must close the door of its share, which costs it a `membarrier`, and each
 //! sender a load of the door. A waiting thread that leaves does not close it, since that would cost
 //! too much each time. Instead, a library thread that finds that other threads have helped since it
-//! last looked (`has_visitors`) naps without closing the door. A waiting thread that falls asleep
+//! last looked (`others_helped`) naps without closing the door. A waiting thread that falls asleep
 //! itself first wakes the napping threads (`hand_over`).
 //!
 //! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers: `poll`
@@ -108,10 +108,10 @@ pub struct Dispatcher {
     registering: AtomicU32,
     /// A handler was registered, or messages may come without one.
     has_handlers: AtomicBool,
-    /// The number of calls of help_until(), see has_visitors().
-    visits: AtomicU64,
+    /// The number of calls of help_until(), see others_helped().
+    help_calls: AtomicU64,
     /// Handlers have run, and the threads that sleep on words were not woken since.
-    owes: AtomicBool,
+    unnotified: AtomicBool,
     /// Whether `llcl-handlers`, and the progress thread, nap because other threads help.
     naps: [AtomicBool; 2],
     /// Polled handlers: the number of threads of the program that sleep behind a closed door.
@@ -222,8 +222,8 @@ impl Dispatcher {
             calls: (0..IDS).map(|_| Default::default()).collect(),
             registering: AtomicU32::new(0),
             has_handlers: AtomicBool::new(false),
-            visits: AtomicU64::new(0),
-            owes: AtomicBool::new(false),
+            help_calls: AtomicU64::new(0),
+            unnotified: AtomicBool::new(false),
             naps: Default::default(),
             parked: Mutex::default(),
         }
@@ -291,7 +291,8 @@ impl Dispatcher {
         if self.is_polled() {
             return self.poll_until(done);
         }
-        self.visits.store(self.visits.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.help_calls
+            .store(self.help_calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
             // Both roles are kept over several looks: to take a role and give it up costs as much

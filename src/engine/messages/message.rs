@@ -33,7 +33,7 @@ pub struct Message {
     post: *const MessagePost,
     /// The received message in its slot, or the retained copy of it.
     arrived: Arrived,
-    body: Held,
+    body: BodyPlace,
     /// ANSWERED, RESPONDED, RETAINED, COPY.
     state: AtomicU8,
 }
@@ -49,7 +49,7 @@ const COPY: u8 = 8;
 
 /// Where the payload is.
 #[derive(Clone, Copy)]
-enum Held {
+enum BodyPlace {
     /// In the slot, with the header.
     Along,
     /// Elsewhere: in a region of this rank, or in the sender's memory.
@@ -81,7 +81,7 @@ impl Message {
     #[inline(always)]
     pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Message {
         let (post, state) = (Arc::as_ptr(post), AtomicU8::new(0));
-        Message { post, arrived: *arrived, body: Held::Along, state }
+        Message { post, arrived: *arrived, body: BodyPlace::Along, state }
     }
 
     /// Turns a message that was not retained into the next short message received; see new().
@@ -116,7 +116,7 @@ impl Message {
             }
             _ => return Err(Error::bare(Status::ERR_INVALID)),
         };
-        Ok(Message { body: Held::Elsewhere(body), ..Message::new(post, arrived) })
+        Ok(Message { body: BodyPlace::Elsewhere(body), ..Message::new(post, arrived) })
     }
 
     fn post(&self) -> &MessagePost {
@@ -141,11 +141,11 @@ impl Message {
     /// Its payload.
     pub fn body(&self) -> Body {
         match self.body {
-            Held::Along => {
+            BodyPlace::Along => {
                 let (bytes, size) = self.arrived.payload();
                 Body::Here(bytes, size)
             }
-            Held::Elsewhere(body) => body,
+            BodyPlace::Elsewhere(body) => body,
         }
     }
 
@@ -231,12 +231,12 @@ impl Message {
     pub fn close(&self, status: Status) {
         // Most messages need no reply; for these there is no atomic operation.
         if self.wants_reply() {
-            self.close_owing(status);
+            self.close_unanswered(status);
         }
     }
 
     #[inline(never)]
-    fn close_owing(&self, status: Status) {
+    fn close_unanswered(&self, status: Status) {
         if self.note(ANSWERED) & ANSWERED == 0 {
             self.post().reply(self.arrived.source(), self.arrived.tag(), status, &[]);
         }
@@ -262,8 +262,8 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
     }
     let (header, header_size) = message.arrived.header();
     let (from, size) = match message.body {
-        Held::Along => message.arrived.payload(),
-        Held::Elsewhere(_) => (std::ptr::null(), 0),
+        BodyPlace::Along => message.arrived.payload(),
+        BodyPlace::Elsewhere(_) => (std::ptr::null(), 0),
     };
     let inline = if from.is_null() { 0 } else { size };
     let words = HEADER / 8 + inline.div_ceil(8);

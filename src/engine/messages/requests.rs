@@ -56,8 +56,8 @@ pub struct Requests {
     /// Entries of messages that ended without a reply, each with the number of the first reply
     /// ticket that cannot be its own. Until the tickets before it are consumed, a reply to the old
     /// message may still take a slot, so the entry must not be used again.
-    limbo: Mutex<Vec<(u64, usize)>>,
-    has_limbo: AtomicBool,
+    draining: Mutex<Vec<(u64, usize)>>,
+    has_draining: AtomicBool,
 }
 
 // SAFETY: only the thread that has claimed an entry uses its cell, then only the one that has taken
@@ -102,8 +102,8 @@ impl Requests {
             records: (0..capacity / 64).map(|_| AtomicU32::new(0)).collect(),
             entries: (0..capacity).map(entry).collect(),
             used: AtomicBool::new(false),
-            limbo: Mutex::default(),
-            has_limbo: AtomicBool::new(false),
+            draining: Mutex::default(),
+            has_draining: AtomicBool::new(false),
         }
     }
 
@@ -220,30 +220,30 @@ impl Requests {
     /// Like `release`, for an entry whose reply may still come: frees it when consumed() is called
     /// with `until` or a later ticket.
     pub fn release_later(&self, tag: u64, until: u64) {
-        let mut limbo = self.limbo.lock().unwrap_or_else(PoisonError::into_inner);
-        limbo.push((until, index_of(tag)));
-        self.has_limbo.store(true, Ordering::Relaxed);
+        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        draining.push((until, index_of(tag)));
+        self.has_draining.store(true, Ordering::Relaxed);
     }
 
     /// All replies before the ticket `next` were consumed.
     #[inline]
     pub fn consumed(&self, next: u64) {
-        if self.has_limbo.load(Ordering::Relaxed) {
-            self.end_limbo(next);
+        if self.has_draining.load(Ordering::Relaxed) {
+            self.end_draining(next);
         }
     }
 
     #[cold]
-    fn end_limbo(&self, next: u64) {
-        let mut limbo = self.limbo.lock().unwrap_or_else(PoisonError::into_inner);
-        limbo.retain(|(until, index)| {
+    fn end_draining(&self, next: u64) {
+        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        draining.retain(|(until, index)| {
             let over = next.wrapping_sub(*until) as i64 >= 0;
             if over {
                 self.vacate(*index);
             }
             !over
         });
-        self.has_limbo.store(!limbo.is_empty(), Ordering::Relaxed);
+        self.has_draining.store(!draining.is_empty(), Ordering::Relaxed);
     }
 
     /// The tags of all messages that wait for peers that `fits`; and a tag of generation 0, which
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_refuses_and_an_entry_in_limbo_stays_taken_until_its_ticket_has_passed() {
+    fn a_full_table_refuses_and_a_draining_entry_stays_taken_until_its_ticket_has_passed() {
         let pending = Requests::new(64);
         let tags: Vec<u64> = (0..64).map(|_| pending.insert(to(1)).unwrap().0).collect();
         assert!(pending.insert(to(1)).is_none());

@@ -25,11 +25,11 @@ pub struct MessagePost {
     /// The number of retained messages, and their limit.
     pub retained: (AtomicUsize, usize),
     /// Replies to peers that could not be contacted, and their number.
-    owed: (Mutex<Vec<Owed>>, AtomicUsize),
+    unsent_replies: (Mutex<Vec<UnsentReply>>, AtomicUsize),
 }
 
 /// A reply: peer, tag of the request, status, bytes.
-struct Owed(u32, u64, Status, Box<[u8]>);
+struct UnsentReply(u32, u64, Status, Box<[u8]>);
 
 impl MessagePost {
     /// A post with empty tables.
@@ -41,7 +41,14 @@ impl MessagePost {
     ) -> MessagePost {
         let pending = Requests::new(requests);
         let (parked, retained) = (Parked::default(), (AtomicUsize::new(0), retained));
-        MessagePost { routes, counts, pending, parked, retained, owed: Default::default() }
+        MessagePost {
+            routes,
+            counts,
+            pending,
+            parked,
+            retained,
+            unsent_replies: Default::default(),
+        }
     }
 
     /// The sender of messages to a living peer. RETRY_CONNECTING: the peer was not contacted yet,
@@ -95,7 +102,7 @@ impl MessagePost {
     /// cannot be contacted now, keeps the reply.
     pub fn reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) {
         if !self.try_reply(peer, tag, status, bytes) {
-            self.owe(Owed(peer, tag, status, bytes.into()));
+            self.keep_reply(UnsentReply(peer, tag, status, bytes.into()));
             self.routes.bell().ring();
         }
     }
@@ -166,34 +173,34 @@ impl MessagePost {
     }
 
     /// Keeps a reply to a peer that cannot be contacted now, for instance because no descriptor is
-    /// left, until pay() is called.
+    /// left, until send_unsent_replies() is called.
     #[cold]
-    fn owe(&self, owed: Owed) {
-        let mut all = self.owed.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.push(owed);
-        self.owed.1.store(all.len(), Ordering::Relaxed);
+    fn keep_reply(&self, reply: UnsentReply) {
+        let mut all = self.unsent_replies.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push(reply);
+        self.unsent_replies.1.store(all.len(), Ordering::Relaxed);
     }
 
-    /// Whether replies are kept, for which pay() must be called.
-    pub fn owes(&self) -> bool {
-        self.owed.1.load(Ordering::Relaxed) > 0
+    /// Whether replies are kept, for which send_unsent_replies() must be called.
+    pub fn has_unsent_replies(&self) -> bool {
+        self.unsent_replies.1.load(Ordering::Relaxed) > 0
     }
 
     /// Tries again to send the kept replies.
     #[cold]
-    pub fn pay(&self) {
-        let owed = {
-            let mut all = self.owed.0.lock().unwrap_or_else(PoisonError::into_inner);
-            self.owed.1.store(0, Ordering::Relaxed);
+    pub fn send_unsent_replies(&self) {
+        let replies = {
+            let mut all = self.unsent_replies.0.lock().unwrap_or_else(PoisonError::into_inner);
+            self.unsent_replies.1.store(0, Ordering::Relaxed);
             std::mem::take(&mut *all)
         };
-        for Owed(peer, tag, mut status, mut bytes) in owed {
+        for UnsentReply(peer, tag, mut status, mut bytes) in replies {
             if bytes.len() > self.reply_limit(peer) {
                 // The peer's limit is known only since the contact.
                 (status, bytes) = (Status::ERR_RANGE, Box::default());
             }
             if !self.try_reply(peer, tag, status, &bytes) {
-                self.owe(Owed(peer, tag, status, bytes));
+                self.keep_reply(UnsentReply(peer, tag, status, bytes));
             }
         }
     }

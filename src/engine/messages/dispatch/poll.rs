@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One of so many empty polls looks at all shares; the others look at those of the last messages.
-const ASKEW: u32 = 8;
+const ALL_SHARES: u32 = 8;
 /// Empty polls after which a thread takes the roles and does the work that is due when no message
 /// comes: skips tickets of dead senders, and wakes senders that sleep for credit.
 const EMPTY: u32 = 128;
@@ -81,7 +81,7 @@ impl Dispatcher {
     /// else is due. False: the caller must call finds_nothing_anywhere().
     #[inline(always)]
     pub fn finds_nothing(&self) -> bool {
-        !self.next_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(ASKEW))
+        !self.next_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(ALL_SHARES))
     }
 
     /// True: no message has come to any share, and nothing else is due. False: the caller must call

@@ -24,24 +24,24 @@ impl Requests {
 
 impl Dispatcher {
     /// Whether another thread has called help_until() since `seen`; updates `seen`.
-    fn has_visitors(&self, seen: &mut u64) -> bool {
-        let now = self.visits.load(Ordering::Relaxed);
+    fn others_helped(&self, seen: &mut u64) -> bool {
+        let now = self.help_calls.load(Ordering::Relaxed);
         std::mem::replace(seen, now) != now
     }
 
     /// Whether `llcl-handlers` should nap because other threads have helped since `seen`.
-    pub fn nap_for_visitors(&self, seen: &mut u64) -> bool {
-        let visitors = self.has_visitors(seen);
-        if visitors {
+    pub fn nap_while_others_help(&self, seen: &mut u64) -> bool {
+        let others_helped = self.others_helped(seen);
+        if others_helped {
             self.naps[0].store(true, Ordering::SeqCst);
         }
-        visitors
+        others_helped
     }
 
     /// Prepares the sleep of `llcl-handlers`, which has read the ticket of its bell before. Returns
     /// how long it may sleep, at most `longest`.
     pub fn park_handling(&self, seen: &mut u64, longest: Duration) -> Duration {
-        if self.has_visitors(seen) {
+        if self.others_helped(seen) {
             self.naps[0].store(true, Ordering::SeqCst);
             return NAP;
         }
@@ -75,14 +75,14 @@ impl Dispatcher {
 
     /// Like `park_handling`, for the progress thread, which takes replies.
     pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
-        if self.post.owes() {
-            self.post.pay();
+        if self.post.has_unsent_replies() {
+            self.post.send_unsent_replies();
         }
-        let longest = if self.post.owes() { NAP.min(longest) } else { longest };
+        let longest = if self.post.has_unsent_replies() { NAP.min(longest) } else { longest };
         if !self.post.pending.is_used() {
             return longest;
         }
-        if self.has_visitors(seen) {
+        if self.others_helped(seen) {
             self.naps[1].store(true, Ordering::SeqCst);
             return NAP;
         }

@@ -51,7 +51,8 @@ impl Dispatcher {
     /// Wakes sleeping threads, if handlers have run since they were last woken.
     #[inline]
     pub fn notify_sleepers(&self) {
-        if self.owes.load(Ordering::Relaxed) && self.owes.swap(false, Ordering::AcqRel) {
+        if self.unnotified.load(Ordering::Relaxed) && self.unnotified.swap(false, Ordering::AcqRel)
+        {
             self.post.routes.waiters().touched_anything();
         }
     }
@@ -61,7 +62,7 @@ impl Dispatcher {
     #[cold]
     pub(super) fn notify_in_time(&self, notified: &mut Notified) {
         // Release: the words that the handler changed come before; pairs with notify_sleepers().
-        self.owes.store(true, Ordering::Release);
+        self.unnotified.store(true, Ordering::Release);
         if notified.is_due() {
             self.notify_sleepers();
         }

@@ -29,8 +29,8 @@ fn table() -> Arc<Table> {
         records: Box::new([AtomicU32::new(0)]),
         entries: Box::new([entry]),
         used: AtomicBool::new(false),
-        limbo: Mutex::default(),
-        has_limbo: AtomicBool::new(false),
+        draining: Mutex::default(),
+        has_draining: AtomicBool::new(false),
     };
     Arc::new(Table { pending, dead: AtomicU64::new(0) })
 }
@@ -146,7 +146,7 @@ fn loom_a_death_ends_the_messages_to_the_dead_only() {
 
 /// An entry whose reply may still come is freed once, after the ticket of that reply.
 #[test]
-fn loom_an_entry_in_limbo_is_free_once() {
+fn loom_a_draining_entry_is_freed_once() {
     check(3, || {
         let table = table();
         let (tag, _) = table.pending.insert(to(1)).unwrap();
