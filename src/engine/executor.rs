@@ -61,7 +61,8 @@ impl LaneState {
             if !suits(&command) {
                 break;
             }
-            // Before a large copy, and after each `release_batch`: producers may wait for these slots.
+            // Before a large copy, and after each `release_batch`: producers may wait for these
+            // slots.
             if slots > released && (command.size > LARGE || slots - released >= self.release_batch)
             {
                 self.consumer.release(slots - released);
