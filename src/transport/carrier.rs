@@ -19,8 +19,8 @@ use crate::util::counters::Counters;
 pub type Peer = MessageSender<'static>;
 
 /// See the head of the file. Any thread may call. No call waits for a peer, except that put() of a
-/// reply or an answer ([`Class::Replies`], [`Class::Answers`]) may wait until the receiver has
-/// given back the slot that it reserved.
+/// reply or an answer ([`Class::Replies`], [`Class::Answers`]) may wait, for 100 ms at most, until
+/// the receiver has given back the slot that it reserved.
 pub trait Carrier {
     /// Whether there is a credit for a small message of a class. A hint: put() may still fail.
     fn has_credit(&self, to: &Peer, class: Class) -> bool;

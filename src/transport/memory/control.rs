@@ -1,5 +1,5 @@
-//! The control area: the beginning of every rank's memory file, mapped by the peers that talk to
-//! it. Its layout follows from a few numbers, which stand in its header.
+//! The control area: the beginning of every rank's memory file, which peers of the node map when
+//! they connect. Its header has a few numbers from which the layout of the rest follows.
 
 use crate::fail;
 use crate::transport::memory::directory::DirectoryEntry;
@@ -15,19 +15,20 @@ use crate::util::status::Result;
 use once_cell::race::OnceBox;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What the first word of a control area holds; the last digit is the layout's version.
+/// The first word of a control area; the last digit is the version of the layout.
 const MAGIC: u64 = u64::from_le_bytes(*b"llcl-ca7");
 
-/// The numbers that the layout follows from, as they stand at the beginning of the area.
+/// The beginning of the area.
 #[repr(C)]
 struct Header {
     magic: AtomicU64,
-    /// A random number, by which a peer sees that it reads this area and no other.
+    /// A random number, by which a peer checks that a kernel copy reads from the right process.
     token: AtomicU64,
+    /// Number of entries of the directory.
     regions: AtomicU64,
-    /// The thread that is there as long as the rank, by its number in the kernel; 0: not yet.
+    /// The kernel's number (tid) of a thread that lives as long as the rank; 0: not set yet.
     resident: AtomicU64,
-    /// Of active messages.
+    /// The numbers of the message area.
     numbers: Numbers,
     bell: Bell,
     waiters: Waiters,
@@ -61,16 +62,15 @@ impl Layout {
     }
 }
 
-/// A control area, one's own or a peer's.
+/// A control area, of this rank or a peer.
 pub struct Control {
-    /// One's own area, or what every rank that talks to a peer needs of it: up to the message
-    /// slots.
+    /// The whole area of this rank; of a peer, the part in front of the message slots.
     near: Mapping,
-    /// The rest of a peer's: mapped when it is needed first.
+    /// The message slots of a peer, mapped at their first use.
     far: OnceBox<Mapping>,
-    /// Where the kernel maps nothing a second time, the peer's memory file.
+    /// The peer's memory file, if the kernel cannot map more of it by means of `near`.
     file: Option<MemoryFile>,
-    /// How long the peer's file is at least, as the kernel has said. It does not get shorter.
+    /// A lower bound of the file's length, which never shrinks.
     length: AtomicU64,
     layout: Layout,
 }
@@ -98,8 +98,8 @@ impl Control {
         Ok(control)
     }
 
-    /// Maps a peer's area. Whatever stands in it is checked before it is believed. The descriptor
-    /// is closed, unless this kernel maps nothing without one.
+    /// Maps a peer's area, and checks all numbers in its header. Closes the descriptor, unless the
+    /// kernel needs it for further mappings.
     pub fn open(file: MemoryFile, peer: u32) -> Result<Control> {
         let length = file.length()?;
         let head = whole_pages(size_of::<Header>()).unwrap_or(usize::MAX);
@@ -132,8 +132,8 @@ impl Control {
         Ok(control)
     }
 
-    /// Maps the two pages that every use of a peer needs. Where the first access is a load, the
-    /// kernel maps all pages around it that have memory; where it is a store, that page alone.
+    /// Makes the kernel map the two pages that every use of a peer needs, by a store to each: at a
+    /// load the kernel would also map all pages around that have memory.
     fn map_first_pages(&self) {
         self.header().resident.fetch_or(0, Ordering::Relaxed);
         if let Some(entry) = self.directory(0) {
@@ -141,7 +141,7 @@ impl Control {
         }
     }
 
-    /// Maps `length` bytes of the peer's memory file from `offset` on; None: it has no such bytes.
+    /// Maps `length` bytes of the peer's memory file from `offset` on; None: the file is shorter.
     pub fn map(&self, offset: u64, length: usize) -> Result<Option<Mapping>> {
         let mapping = match &self.file {
             Some(file) => file.map(offset, length)?,
@@ -157,14 +157,14 @@ impl Control {
         Ok(Some(mapping))
     }
 
-    /// A place in what is mapped from the beginning.
+    /// The address of an offset in `near`.
     fn at<T>(&self, offset: usize) -> *mut T {
         debug_assert!(offset < self.near.length());
         self.near.base().wrapping_add(offset).cast()
     }
 
-    /// From where the places of the rest, the message slots, are counted: as if the area began
-    /// there.
+    /// The base address for offsets of the message slots: their mapping's address minus their
+    /// offset in the area.
     fn rest(&self) -> Result<*mut u8> {
         let (claims, total) = (self.layout.claims, self.layout.total);
         if self.near.length() == total {
@@ -183,29 +183,29 @@ impl Control {
         unsafe { &*self.at(0) }
     }
 
-    /// Where the area begins in this process. The first two words do not change.
+    /// The address of the area in this process. Its first two words never change.
     pub fn base(&self) -> *mut u8 {
         self.near.base()
     }
 
-    /// Bytes of the whole area: where regions begin in the file.
+    /// Length of the area in bytes; regions begin behind it in the file.
     pub fn length(&self) -> usize {
         self.layout.total
     }
 
-    /// The thread that is there as long as the rank, by its number in the kernel; 0: not yet.
+    /// The kernel's number (tid) of a thread that lives as long as the rank; 0: not set yet.
     pub fn resident(&self) -> u32 {
         self.header().resident.load(Ordering::Relaxed) as u32
     }
 
-    /// The calling thread will be there as long as the rank.
+    /// Declares that the calling thread lives as long as the rank.
     pub fn set_resident(&self) {
         // SAFETY: the call has no arguments and touches no memory.
         let number = unsafe { libc::gettid() };
         self.header().resident.store(number as u64, Ordering::Relaxed);
     }
 
-    /// What the rank's agent sleeps on.
+    /// The bell on which the rank's progress thread sleeps.
     pub fn bell(&self) -> &Bell {
         &self.header().bell
     }
@@ -215,14 +215,14 @@ impl Control {
         &self.header().waiters
     }
 
-    /// The directory entry at `index`, if the rank has that many.
+    /// The directory entry at `index`; None: the directory is shorter.
     pub fn directory(&self, index: usize) -> Option<&DirectoryEntry> {
         let at = self.layout.directory + index * size_of::<DirectoryEntry>();
         // SAFETY: the layout has `regions` entries there, made of atomics.
         (index < self.layout.regions).then(|| unsafe { &*self.at(at) })
     }
 
-    /// The rank's memory that has names.
+    /// The rank's table of names.
     pub fn names(&self) -> Names<'_> {
         let (first, count) = (self.at(self.layout.names), NAMES + REFUSALS);
         // SAFETY: the layout has that many entries there, made of atomics.
@@ -231,22 +231,22 @@ impl Control {
         Names { places, refusals }
     }
 
-    /// The rank's words of messages.
+    /// The head of the rank's message area.
     pub fn message_head(&self) -> &MessageHead {
         &self.header().message_area
     }
 
-    /// The rank's numbers of messages.
+    /// The numbers of the rank's message area.
     pub fn message_sizes(&self) -> Sizes {
         self.layout.message_area
     }
 
-    /// The rank's message slots, for its senders.
+    /// The rank's message area, for its senders. Maps the slots at the first call.
     pub fn message_area(&self) -> Result<MessageArea<'_>> {
         self.rest().map(|base| self.message_area_at(base))
     }
 
-    /// This rank's own.
+    /// The message area, if this is the control area of this rank itself.
     pub fn own_message_area(&self) -> MessageArea<'_> {
         debug_assert!(self.near.length() == self.layout.total);
         self.message_area_at(self.near.base())
@@ -265,7 +265,8 @@ impl Control {
         MessageArea { head: self.message_head(), sizes, claims, slots, payloads }
     }
 
-    /// Every share is reset as if its counter lay here; those that do count for others.
+    /// Resets all shares and counters. The SendCNT of a share may lie with another rank, which
+    /// resets it: all SendCNTs begin with the same number, for whichever share.
     fn reset_message_area(&self) {
         let message_area = self.own_message_area();
         message_area.head.reset_counters();
@@ -274,14 +275,14 @@ impl Control {
         }
     }
 
-    /// Bytes that the slots of active messages take at most, whatever the number of senders.
+    /// Bytes of the slots of active messages, whatever the number of senders.
     pub fn message_bytes(&self) -> u64 {
         let sizes = self.layout.message_area;
         let each = size_of::<AtomicU64>() + size_of::<slots::Slot>();
         (sizes.of_messages() * each + sizes.payloads_of_messages()) as u64
     }
 
-    /// The next ticket for a reply to this rank.
+    /// The ticket that the next reply to this rank gets.
     pub fn replies_sent(&self) -> u64 {
         let message_area = self.own_message_area();
         message_area.share(REPLIES, message_area.head).sent()

@@ -1,34 +1,36 @@
-//! The directory of a rank's regions, which lies in its control area: how peers find a region, and
-//! how the owner knows which peers have.
+//! The directory of a rank's regions, in its control area. Peers look regions up there, and note
+//! that they use them; the owner reads these notes when it frees a region.
 //!
-//! # Who may touch a region that has ended
+//! # Which peers may access a freed region
 //!
 //! ```text
 //! owner                              peer
 //! 1  key = 0 (`retract`)             a  sets its bit (`add_user`)
 //! 2  fence                           b  fence
-//! 3  reads the bits (`users`)        c  looks whether the key still stands, before each access
+//! 3  reads the bits (`users`)        c  reads the key again before each access
 //! ```
 //!
-//! The fences stand in one order for all. (2) before (b): the peer sees at (c) that the life has
-//! ended, and touches nothing. (b) before (2): the owner sees the bit at (3). So memory that the
-//! owner finds without users is touched by nobody any more.
+//! Both fences are sequentially consistent, so one comes first. If (2) comes before (b), the peer
+//! sees at (c) that the region was freed, and does not access it. If (b) comes before (2), the
+//! owner sees the peer's bit at (3). So if the owner finds no bit, no peer accesses the memory any
+//! more.
 
 use crate::util::sync::{AtomicU64, Ordering, fence};
 
-/// `kind` of a region that peers can map: the base is an offset in the memory file.
+/// `kind` of an allocated region, which peers map: the base is an offset in the memory file.
 pub const KIND_FILE: u64 = 1;
-/// `kind` of memory that the owner registered in place: the base is an address in its process.
+/// `kind` of registered memory: the base is an address in the owner's process.
 pub const KIND_ADDRESS: u64 = 2;
 
-/// What peers read of one region. Written by the owner only, but for `users`.
+/// The entry of one region. Only the owner writes it, except `users`.
 #[repr(C, align(64))]
 pub struct DirectoryEntry {
-    /// The region's key while it lives; 0 before and after. Written last, cleared first.
+    /// The region's key while the region lives, else 0. The owner writes it last and clears it
+    /// first.
     key: AtomicU64,
     /// One of the kinds above.
     kind: AtomicU64,
-    /// Where the region begins.
+    /// The region's begin, see the kinds.
     base: AtomicU64,
     /// Its length in bytes.
     length: AtomicU64,
@@ -36,25 +38,25 @@ pub struct DirectoryEntry {
     users: [AtomicU64; 4],
 }
 
-/// The peers that have looked a region up, as bits: each by its rank modulo 256.
+/// The peers that have looked a region up: bit n stands for all ranks that are n modulo 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Users([u64; 4]);
 
 impl Users {
-    /// The bits that are set.
+    /// The numbers of the bits that are set.
     pub fn bits(self) -> impl Iterator<Item = u32> {
         (0..Users::BITS).filter(move |bit| self.0[*bit as usize / 64] & 1 << (bit % 64) != 0)
     }
 
-    /// How many bits there are.
+    /// Number of bits.
     pub const BITS: u32 = 256;
 }
 
 impl DirectoryEntry {
-    /// A region's life begins. The owner's, where no region is.
+    /// Enters a region. Called by the owner while the entry is empty.
     pub fn publish(&self, key: u64, kind: u64, base: u64, length: u64) {
-        // A reader that sees one of the new words must not see the old key a second time; pairs
-        // with the fence in snapshot().
+        // A reader that sees one of the new words must not find the old key at its second load;
+        // pairs with the fence in snapshot().
         fence(Ordering::Release);
         self.kind.store(kind, Ordering::Relaxed);
         self.base.store(base, Ordering::Relaxed);
@@ -64,59 +66,58 @@ impl DirectoryEntry {
         self.key.store(key, Ordering::Release);
     }
 
-    /// The region's life ends in the eyes of everybody.
+    /// Empties the entry: from now on no rank finds the region.
     pub fn retract(&self) {
         self.key.store(0, Ordering::Release);
     }
 
-    /// Kind, base and length as they were at one moment; None: the entry does not hold `key`.
+    /// A consistent copy of kind, base and length; None: the entry does not hold `key`.
     pub fn snapshot(&self, key: u64) -> Option<(u64, u64, u64)> {
         // Acquire: pairs with the Release in publish().
         let before = self.key.load(Ordering::Acquire);
         let kind = self.kind.load(Ordering::Relaxed);
         let base = self.base.load(Ordering::Relaxed);
         let length = self.length.load(Ordering::Relaxed);
-        // Keeps the second look at the key behind the other loads; pairs with the fence in
+        // Keeps the second load of the key behind the other loads; pairs with the fence in
         // publish().
         fence(Ordering::Acquire);
         let after = self.key.load(Ordering::Relaxed);
         (key != 0 && before == key && after == key).then_some((kind, base, length))
     }
 
-    /// A peer is about to use the region: a thread that waits for a word in it counts on that peer.
+    /// Notes that a peer is about to use the region. The peer calls it before its first access.
     pub fn add_user(&self, peer: u32) {
         let (word, bit) = (&self.users[peer as usize / 64 % 4], 1 << (peer % 64));
         if word.load(Ordering::Relaxed) & bit == 0 {
-            // Before the first access; a thread that sees the peer dead sees this, which came from
-            // it.
+            // Before the first access, so that a thread that learns of the peer's death also sees
+            // the bit.
             word.fetch_or(bit, Ordering::SeqCst);
         }
-        // Whoever set the bit: the look at the key that precedes each access comes after it. Pairs
-        // with the fence in users().
+        // Also if another rank has set the bit: the load of the key before each access comes after
+        // this fence. Pairs with the fence in users().
         fence(Ordering::SeqCst);
     }
 
-    /// Who may have looked the region up whose life retract() has ended: after this nobody else
-    /// touches it.
+    /// The peers that may still access the region after retract(). No other peer accesses it any
+    /// more.
     pub fn users(&self) -> Users {
-        // Pairs with the fence in add_user(): a peer that is not seen here sees that the life has
-        // ended.
+        // Pairs with the fence in add_user(): a peer whose bit is not seen here sees that the key
+        // is gone.
         fence(Ordering::SeqCst);
         Users(std::array::from_fn(|at| self.users[at].load(Ordering::SeqCst)))
     }
 
-    /// Whether this peer, or one of the same bit, has called add_user() in the region's present
-    /// life.
+    /// Whether this peer, or one with the same bit, has called add_user() since publish().
     pub fn is_used_by(&self, peer: u32) -> bool {
         self.users[peer as usize / 64 % 4].load(Ordering::SeqCst) & 1 << (peer % 64) != 0
     }
 
-    /// The word that holds the region's key while it lives.
+    /// The word that holds the region's key while the region lives.
     pub fn live(&self) -> *mut std::sync::atomic::AtomicU64 {
         (&raw const self.key).cast_mut().cast()
     }
 
-    /// Writes to the entry's page, and changes nothing.
+    /// Stores to the entry's page without changing it.
     pub fn touch(&self) {
         self.kind.fetch_or(0, Ordering::Relaxed);
     }
@@ -162,8 +163,8 @@ mod models {
         looks_up(8, (2, 80, 800));
     }
 
-    /// The owner uses memory again that it finds without users, while a peer looks the region up
-    /// and stores there.
+    /// The owner frees a region, and uses the memory again if it finds no users, while a peer looks
+    /// the region up and stores there.
     #[test]
     fn loom_memory_without_users_is_touched_by_nobody() {
         loom::model(|| {
@@ -174,7 +175,7 @@ mod models {
                 let (entry, memory) = &*peer;
                 entry.add_user(1);
                 if entry.key.load(Ordering::Relaxed) == 7 {
-                    // SAFETY: loom reports whoever else is there at the same time.
+                    // SAFETY: loom reports another thread that accesses the cell at the same time.
                     memory.with_mut(|memory| unsafe { *memory = 1 });
                 }
             });

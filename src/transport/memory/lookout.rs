@@ -1,16 +1,16 @@
-//! What tells any thread, without a role, whether a message waits: the slots at which a receiver's
-//! shares stand, and the marks that it awaits there.
+//! A hint for any thread, without the receiver's role: whether a message waits. For each share of a
+//! receiver it has the slot of the next message, and the mark that the slot will hold.
 //!
-//! The receiver writes both, and every thread that polls reads them and the marks of the slots. An
-//! answer is a hint: a thread may read a slot and the mark of another ticket, or find what has been
-//! consumed meanwhile. A thread that needs certainty takes the receiver.
+//! The receiver writes both words; polling threads read them, and the mark of the slot. The hint
+//! may be wrong: a thread may read the slot of one ticket with the mark of another, or see a
+//! message that the receiver has just consumed. A thread that must be certain takes the receiver.
 
 use crate::transport::memory::segment::Segment;
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare, mark};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Where one share stands.
+/// The next message of one share.
 #[repr(align(64))]
 pub(super) struct Look {
     slot: AtomicPtr<Slot>,
@@ -20,14 +20,14 @@ pub(super) struct Look {
 impl Look {
     #[inline(always)]
     fn has_come(&self) -> bool {
-        // SAFETY: always a slot of the lookout's segment, of which holds() reads the mark, an
-        // atomic word.
+        // SAFETY: it points to a slot of the segment that the lookout keeps; holds() reads only the
+        // mark, an atomic word.
         let slot = unsafe { &*self.slot.load(Ordering::Relaxed) };
         // Relaxed, both: a hint; see the head of the file.
         slot.holds(self.awaited.load(Ordering::Relaxed))
     }
 
-    /// The receiver has come to this slot of the share, where it awaits this mark.
+    /// Sets the slot of the next message of the share, and its mark.
     #[inline(always)]
     pub(super) fn moved(&self, slot: &'static Slot, awaited: u64) {
         self.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
@@ -35,17 +35,17 @@ impl Look {
     }
 }
 
-/// See the head of the file.
+/// The next messages of a receiver's shares.
 pub struct Lookout {
     looks: Box<[Look]>,
-    /// That of the share from which the receiver takes at present.
+    /// The share from which the receiver takes messages at present.
     front: AtomicPtr<Look>,
-    /// Holds the slots.
+    /// Keeps the slots mapped.
     _own: Arc<Segment>,
 }
 
 impl Lookout {
-    /// A lookout over shares in `own` of which nothing has been consumed.
+    /// A lookout over fresh shares in `own`.
     pub fn new(own: Arc<Segment>, shares: &[SlotShare<'static>]) -> Lookout {
         let look = |share: &SlotShare<'static>| Look {
             slot: AtomicPtr::new(std::ptr::from_ref(share.slot(FIRST)).cast_mut()),
@@ -56,31 +56,31 @@ impl Lookout {
         Lookout { looks, front, _own: own }
     }
 
-    /// Whether a message waits in any share, as far as a look tells.
+    /// Whether a message waits in any share. A hint.
     #[inline(always)]
     pub fn has_come(&self) -> bool {
         self.looks.iter().any(Look::has_come)
     }
 
-    /// Of the share from which the receiver takes at present.
+    /// The present share of the receiver.
     #[inline(always)]
     pub(super) fn front(&self) -> &Look {
         // SAFETY: always one of `looks`.
         unsafe { &*self.front.load(Ordering::Relaxed) }
     }
 
-    /// Whether a message waits in the share from which the receiver takes at present, likewise.
+    /// Whether a message waits in the present share of the receiver. A hint.
     #[inline(always)]
     pub fn next_has_come(&self) -> bool {
         self.front().has_come()
     }
 
-    /// The receiver takes from this share now.
+    /// Sets the present share of the receiver.
     pub(super) fn turned_to(&self, share: usize) {
         self.front.store(std::ptr::from_ref(&self.looks[share]).cast_mut(), Ordering::Relaxed);
     }
 
-    /// The receiver has come to this slot of the present share, where it awaits this mark.
+    /// Sets the slot of the next message of the present share, and its mark.
     #[inline(always)]
     pub(super) fn moved(&self, slot: &'static Slot, awaited: u64) {
         self.front().moved(slot, awaited);

@@ -1,9 +1,9 @@
-//! This rank's memory as all transports know it: one memory file with the control area, in which
-//! lie the directory of regions, the names, and the message slots into which whatever carries
-//! messages puts them ([`message_sender`] writes slots, [`message_receiver`] empties them).
+//! A rank's memory for all transports: one memory file with the control area and the allocated
+//! regions. The control area contains the directory of regions, the table of names, and the message
+//! slots: [`message_sender`] writes slots, [`message_receiver`] empties them.
 //!
-//! Ranks of the node map it. What only a network reaches has frames put into the slots by the
-//! receiver's own end of the wire.
+//! Ranks of the node map the file, and write the slots themselves. For a sender behind a wire, the
+//! receiver's own endpoint writes the slots.
 
 pub mod control;
 pub mod directory;

@@ -1,31 +1,32 @@
-//! Memory of a rank that peers find by a name on which both have agreed without a word, such as the
-//! number of a team: a table in the control area, which its owner writes and every peer reads.
+//! A table of named places in a rank's memory, in its control area: the owner writes it, and peers
+//! look places up by names that both sides compute, such as a number from that of a team.
 //!
-//! A name is given to one place only, ever: a thread that finds it twice around the place has read
-//! the place.
+//! No two places ever have the same name. So a reader that finds the name both before and after it
+//! has read an entry's place has read the place of this name.
 //!
-//! Behind it lie entries for refusals: names for which the owner has no place, perhaps because the
-//! table is full. Every peer that looks for such a name counts itself there, so the owner knows
-//! when nobody will look for it any more.
+//! Behind the table lie entries for refusals: names for which the owner has no place, perhaps
+//! because the table is full. Every peer that looks for such a name increments a counter in the
+//! entry once, so the owner knows when no further peer will look for the name.
 
 use crate::transport::address::Address;
 use crate::util::sync::{AtomicU64, Ordering, fence};
 
 /// Entries of the table.
 pub const NAMES: usize = 1024;
-/// Entries behind it, for refusals: as many as threads of the owner may be refusing at one time
-/// without waiting for each other.
+/// Entries for refusals: so many threads of the owner can refuse names at the same time without
+/// waiting for each other.
 pub const REFUSALS: usize = 32;
-/// An entry lies at most so far behind the one that its name points at.
+/// A name modulo the size of the table is the first entry of its window; the name stands in one of
+/// the window's entries.
 const WINDOW: usize = 32;
 
-/// A name and the place that has it.
+/// An entry: a name and its place.
 #[repr(C, align(32))]
 pub struct NamedPlace {
-    /// 0: free; 1: being filled in. Written last, cleared first.
+    /// The name; 0: the entry is free; 1: a thread fills it in. Written last, cleared first.
     name: AtomicU64,
     key: AtomicU64,
-    /// Of a refusal: how many peers have found it.
+    /// For a refusal: number of peers that have seen it.
     offset: AtomicU64,
 }
 
@@ -34,9 +35,9 @@ const FILLING: u64 = 1;
 
 /// The table of one rank, and its refusals.
 pub struct Names<'a> {
-    /// Where names have places.
+    /// Names with places.
     pub places: &'a [NamedPlace],
-    /// Names without.
+    /// Refused names.
     pub refusals: &'a [NamedPlace],
 }
 
@@ -46,21 +47,21 @@ impl Names<'_> {
         (0..WINDOW.min(places.len())).map(move |at| &places[first.wrapping_add(at) % places.len()])
     }
 
-    /// Takes one of these entries, if one is free.
+    /// Fills a free one of these entries. False: none is free.
     fn fill<'b>(
         mut entries: impl Iterator<Item = &'b NamedPlace>,
         name: u64,
         place: Address,
     ) -> bool {
         let free = entries.find(|entry| {
-            // Relaxed: threads of the owner only take turns here; nothing is read that another
-            // wrote.
+            // Relaxed: it only excludes other threads of the owner; this thread reads nothing that
+            // they have written.
             let (taken, no) = (Ordering::Relaxed, Ordering::Relaxed);
             entry.name.compare_exchange(FREE, FILLING, taken, no).is_ok()
         });
         let Some(entry) = free else { return false };
-        // A reader that sees one of the new words must not see the entry's last name a second time;
-        // pairs with the fence in find().
+        // A reader that sees one of the new words must not find the entry's old name at its second
+        // load; pairs with the fence in find().
         fence(Ordering::Release);
         entry.key.store(place.key, Ordering::Relaxed);
         entry.offset.store(place.offset, Ordering::Relaxed);
@@ -69,13 +70,13 @@ impl Names<'_> {
         true
     }
 
-    /// Gives a place of the caller's own memory a name that is neither 0 nor 1. False: the table is
-    /// too full.
+    /// Publishes a place in the caller's own memory under a name, which is neither 0 nor 1. False:
+    /// the name's window is full.
     pub fn announce(&self, name: u64, place: Address) -> bool {
         Names::fill(self.window(name), name, place)
     }
 
-    /// Says that a name will have no place. False: too many other names are being refused now, try
+    /// Publishes that a name will have no place. False: all entries for refusals are in use, try
     /// again.
     pub fn refuse(&self, name: u64) -> bool {
         Names::fill(self.refusals.iter(), name, Address { offset: 0, key: 0 })
@@ -86,21 +87,21 @@ impl Names<'_> {
         self.refusals.iter().find(|entry| entry.name.load(Ordering::Acquire) == name)
     }
 
-    /// Whether the name is refused. A peer asks until it is told so, once; the owner keeps the
-    /// refusal until all have been told.
+    /// Whether the owner refuses a name. If so, counts the peer; so a peer does not ask again after
+    /// true. The owner keeps the refusal until all peers have seen it.
     pub fn hear_refusal(&self, name: u64) -> bool {
         let found = self.refusal(name);
-        // Release: the owner uses the entry again after it has seen the last of these; pairs with
-        // the Acquire in heard().
+        // Release: the owner reuses the entry after it has seen the last increment; pairs with the
+        // Acquire in heard().
         found.map(|entry| entry.offset.fetch_add(1, Ordering::Release)).is_some()
     }
 
-    /// How many peers have been told of the owner's refusal.
+    /// Number of peers that have seen the refusal of a name.
     pub fn heard(&self, name: u64) -> u64 {
         self.refusal(name).map_or(0, |entry| entry.offset.load(Ordering::Acquire))
     }
 
-    /// The name means nothing any more.
+    /// Removes a name with its place or refusal.
     pub fn withdraw(&self, name: u64) {
         let mut entries = self.window(name).chain(self.refusals);
         if let Some(entry) = entries.find(|entry| entry.name.load(Ordering::Relaxed) == name) {
@@ -108,7 +109,7 @@ impl Names<'_> {
         }
     }
 
-    /// The place that has this name.
+    /// The place of a name.
     pub fn find(&self, name: u64) -> Option<Address> {
         self.window(name).find_map(|entry| {
             // Acquire: pairs with the Release in fill().
@@ -117,7 +118,8 @@ impl Names<'_> {
             }
             let key = entry.key.load(Ordering::Relaxed);
             let offset = entry.offset.load(Ordering::Relaxed);
-            // Keeps the second look at the name behind the loads; pairs with the fence in fill().
+            // Keeps the second load of the name behind the other loads; pairs with the fence in
+            // fill().
             fence(Ordering::Acquire);
             (entry.name.load(Ordering::Relaxed) == name).then_some(Address { offset, key })
         })
@@ -193,7 +195,7 @@ mod models {
         Address { offset: number, key: number }
     }
 
-    /// The entry of a name is used for another one while a peer looks for either.
+    /// The owner gives the entry of a name to another name while a peer looks both names up.
     #[test]
     fn loom_a_name_leads_to_its_own_place() {
         loom::model(|| {
@@ -214,7 +216,7 @@ mod models {
         });
     }
 
-    /// What a peer has done before it was told of a refusal is done when the owner counts it.
+    /// When the owner counts a peer that has seen a refusal, it sees what the peer did before.
     #[test]
     fn loom_who_is_counted_has_been_told() {
         loom::model(|| {
@@ -222,7 +224,7 @@ mod models {
             Names { places: &shared.0, refusals: &shared.1 }.refuse(7);
             let peer = shared.clone();
             let peer = thread::spawn(move || {
-                // SAFETY: loom reports whoever else is there at the same time.
+                // SAFETY: loom reports another thread that accesses the cell at the same time.
                 peer.2.with_mut(|done| unsafe { *done = 1 });
                 assert!(Names { places: &peer.0, refusals: &peer.1 }.hear_refusal(7));
             });

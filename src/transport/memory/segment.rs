@@ -1,5 +1,6 @@
-//! This rank's own memory: one memory file that holds the control area and every allocated region,
-//! and the directory by which peers find them.
+//! The own memory of a rank: one memory file, which holds the control area and every allocated
+//! region, and the allocation of ranges of the file. The directory in the control area tells peers
+//! where the regions are.
 
 use crate::transport::memory::control::Control;
 use crate::transport::memory::directory::{KIND_ADDRESS, KIND_FILE, Users};
@@ -12,25 +13,26 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// From this size on, huge pages are worth asking for.
+/// From this size on a region asks the kernel for huge pages.
 pub const HUGE: usize = 2 << 20;
 
 /// One rank's memory file with its control area.
 pub struct Segment {
     file: MemoryFile,
     control: Control,
-    /// The file itself never gets shorter: a freed range gives its pages back.
+    /// The file never gets shorter: a freed range only returns its pages to the kernel.
     ranges: Mutex<Ranges>,
     hugepages: bool,
 }
 
-/// The ranges of the file that no region has.
+/// The ranges of the file that belong to no region.
 struct Ranges {
+    /// Ranges that a new region may take.
     free: Extents,
-    /// Those that a living peer may still store into, by a copy that it began before the region
-    /// ended.
+    /// Ranges into which a living peer may still store, by a copy that it began before the region
+    /// was freed.
     aside: Vec<Aside>,
-    /// How many bytes they have.
+    /// Sum of the lengths of `aside`.
     aside_bytes: u64,
 }
 
@@ -40,22 +42,23 @@ struct Aside {
     held: Holders,
 }
 
-/// Which ranks may still store into a range that no region has.
+/// Which ranks may still store into a range of a freed region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holders {
-    /// The ranks that have looked its last region up.
+    /// The ranks that have looked the region up.
     pub users: Users,
-    /// Which request to let go of what has ended covers it; see core::recall.
+    /// The number of the first request to release freed regions that covers this range; see
+    /// core::recall.
     pub since: u64,
 }
 
-/// Why there is no memory for a region.
+/// Why a region gets no memory.
 #[derive(Debug)]
 pub struct Refusal {
-    /// What the caller is told.
+    /// The error for the caller.
     pub error: Error,
-    /// The file may not get longer, but ranges of it lie aside: there may be room when their users
-    /// have let go of them.
+    /// The file cannot grow, but ranges lie aside: the caller may succeed after their holders have
+    /// released them.
     pub aside: bool,
 }
 
@@ -65,7 +68,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Where a region's bytes are.
+/// The location of a region's bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
     /// In the memory file, from this offset on.
@@ -75,7 +78,7 @@ pub enum Place {
 }
 
 impl Segment {
-    /// A fresh file with an empty control area, for a world of `size` ranks.
+    /// Makes a file with an empty control area, for a world of `size` ranks.
     pub fn create(config: &Config, size: u32) -> Result<Segment> {
         let file = MemoryFile::create()?;
         let control = Control::create(&file, config, size)?;
@@ -98,8 +101,8 @@ impl Segment {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes `size` bytes of the file and maps them at `at`, or where the kernel chooses if that is
-    /// null. They read as zero.
+    /// Takes `size` bytes of the file and maps them at `at`, or, if `at` is null, where the kernel
+    /// chooses. The bytes are zero.
     pub fn allocate(
         &self,
         size: usize,
@@ -112,7 +115,8 @@ impl Segment {
         };
         let mut ranges = self.ranges();
         let offset = ranges.free.take(length as u64)?;
-        // With the lock: the file never gets shorter than another thread has made it meanwhile.
+        // Under the lock: provide() reads the file's length and sets a larger one; without the lock
+        // it could cut off what another thread has added in between.
         let provided = self.provide(offset, length, at);
         let mapping = provided.map_err(|error| {
             ranges.free.give(offset, length as u64);
@@ -124,13 +128,14 @@ impl Segment {
         Ok((Place::File(offset), mapping))
     }
 
-    /// Bytes for which there is memory and that the file may still grow by.
+    /// By how many bytes the file can still grow: the machine has memory for them, and the limit of
+    /// file sizes allows them.
     pub fn room(&self) -> u64 {
         let length = self.file.length().unwrap_or_default();
         available_memory().min(file_size_limit().saturating_sub(length))
     }
 
-    /// Maps a part of an allocated region once more, with the rights `access` (PROT_*).
+    /// Maps a part of an allocated region a second time, with the access rights `access` (PROT_*).
     pub fn map_again(
         &self,
         at: *mut u8,
@@ -149,8 +154,8 @@ impl Segment {
     ) -> std::result::Result<Mapping, Refusal> {
         let (before, end) = (self.file.length()?, offset + length as u64);
         if before > offset {
-            // Used before; a peer that still had the former region in its hands may have stored
-            // since its end.
+            // A former region had this range. A peer that had mapped it may have stored after the
+            // region was freed, so return the pages once more.
             self.file.release(offset, length as u64)?;
         }
         if before < end {
@@ -159,17 +164,17 @@ impl Segment {
         Ok(self.file.map_at(at, libc::PROT_READ | libc::PROT_WRITE, offset, length)?)
     }
 
-    /// Gives an allocated region's memory back to the kernel, also where peers still have it
-    /// mapped. Its range is not used again before give_back().
+    /// Returns an allocated region's pages to the kernel, even if peers still have them mapped. No
+    /// region gets the range before give_back().
     pub fn empty(&self, place: Place, size: usize) {
         if let Place::File(offset) = place {
-            // Where the pages do not go back now, they do when the range is used again.
+            // An error is ignored: provide() returns the pages when the range is used again.
             let _ = self.file.release(offset, whole_pages(size).unwrap_or(size) as u64);
         }
     }
 
-    /// The range of an emptied region may be used again: at once where `is_held` is false, else
-    /// when reclaim() finds it so.
+    /// Lets new regions use the range of an emptied region: at once if no living rank holds it
+    /// (`is_held` is false), else when reclaim() finds that none does.
     pub fn give_back(&self, place: Place, size: usize, held: Holders, is_held: bool) {
         let Place::File(offset) = place else { return };
         let length = whole_pages(size).unwrap_or(size) as u64;
@@ -178,12 +183,12 @@ impl Segment {
             return ranges.free.give(offset, length);
         }
         if ranges.aside.try_reserve(1).is_err() {
-            // Where memory is so short that this cannot be noted the range is lost.
+            // No memory for the entry: the range is lost.
             return;
         }
         ranges.aside_bytes += length;
-        // Regions that are allocated and freed one after the other, with the same users, take one
-        // entry.
+        // One entry for adjacent ranges with the same holders, as regions leave them that were
+        // allocated and freed one after the other.
         let last = ranges.aside.last_mut().filter(|last| last.held == held);
         match last.filter(|last| last.offset + last.length == offset) {
             Some(last) => last.length += length,
@@ -191,7 +196,7 @@ impl Segment {
         }
     }
 
-    /// Makes the ranges free again that nobody holds any more.
+    /// Frees the ranges that lie aside and that no living rank holds any more.
     pub fn reclaim(&self, is_held: impl Fn(Holders) -> bool) {
         let mut ranges = self.ranges();
         let Ranges { free, aside, aside_bytes } = &mut *ranges;
@@ -205,18 +210,20 @@ impl Segment {
         });
     }
 
-    /// Whether so much of the file lies aside that it is time to ask for it.
+    /// Whether half of the file or more lies aside, so that the owner should ask the holders to
+    /// release it.
     pub fn is_mostly_aside(&self) -> bool {
         let ranges = self.ranges();
         ranges.aside_bytes >= ranges.free.end() / 2
     }
 
-    /// By whom the ranges are held that lie aside.
+    /// The holders of each range that lies aside.
     pub fn holders(&self) -> Vec<Holders> {
         self.ranges().aside.iter().map(|range| range.held).collect()
     }
 
-    /// Lets peers find a region. The index is free and below the configured number of regions.
+    /// Enters a region into the directory. The index is free and below the configured number of
+    /// regions.
     pub fn publish(&self, index: usize, key: u64, place: Place, size: u64) {
         let Some(entry) = self.control.directory(index) else { return };
         let (kind, base) = match place {
@@ -226,25 +233,26 @@ impl Segment {
         entry.publish(key, kind, base, size);
     }
 
-    /// Ends a region's life in the eyes of everybody.
+    /// Removes a region from the directory: from now on no rank finds it.
     pub fn retract(&self, index: usize) {
         if let Some(entry) = self.control.directory(index) {
             entry.retract();
         }
     }
 
-    /// Whether a peer, or one that is a multiple of 256 ranks apart, has looked the region up.
+    /// Whether a peer has looked the region up. Ranks whose distance is a multiple of 256 share the
+    /// answer.
     pub fn is_used_by(&self, index: usize, peer: u32) -> bool {
         self.control.directory(index).is_some_and(|entry| entry.is_used_by(peer))
     }
 
-    /// The ranks that may have looked the region up whose life retract() has ended: after this
-    /// nobody else touches it.
+    /// The ranks that may still access a region after retract(): those that have looked it up. No
+    /// other rank accesses it any more.
     pub fn users(&self, index: usize) -> Users {
         self.control.directory(index).map_or_else(Users::default, |entry| entry.users())
     }
 
-    /// The word that holds the region's key while it lives.
+    /// The word in the directory that holds the region's key while the region lives.
     pub fn live(&self, index: usize) -> *mut AtomicU64 {
         self.control.directory(index).map_or(std::ptr::null_mut(), |entry| entry.live())
     }
