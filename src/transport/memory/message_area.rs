@@ -1,5 +1,6 @@
-//! What a control area holds for active messages: the numbers that senders must know, the doors at
-//! which they knock, the counters, and where claims, slots and payloads lie.
+//! The message area of a control area: the numbers that senders must know, the words by which
+//! senders wake sleeping receivers ([`Door`]) and receivers wake sleeping senders ([`Credit`],
+//! [`Wishes`]), the counters of the shares, and the places of claims, slots and payloads.
 
 use crate::transport::frame::IDS;
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare};
@@ -18,43 +19,46 @@ pub use wishes::Wishes;
 #[cfg(all(test, loom))]
 mod models;
 
-/// Which share holds the replies to this rank's requests.
+/// The share of replies to this rank's requests. (Shares below `SHARES` are for requests.)
 pub const REPLIES: usize = SHARES;
-/// Which one holds responses: messages that answer this rank's and run a handler here.
+/// The share of responses: messages that answer this rank's messages and run a handler here.
 pub const RESPONSES: usize = SHARES + 1;
-/// Which ones hold messages and responses whose payload is larger than `medium`, in few slots with
-/// much room.
+/// The share of requests whose payload is larger than `medium`; it has few slots with large
+/// payloads.
 pub const LARGE: usize = SHARES + 2;
-/// See LARGE.
+/// The share of responses whose payload is larger than `medium`.
 pub const LARGE_RESPONSES: usize = SHARES + 3;
-/// Which one holds requests to this rank's agent, for memory that only it can reach.
+/// The share of requests to this rank's agent, for memory that only the agent can access.
 pub const LIB: usize = SHARES + 4;
-/// Which one holds the answers to this rank's own requests of that kind.
+/// The share of answers of other ranks' agents to this rank's requests.
 pub const ANSWERS: usize = SHARES + 5;
-/// Which ones hold such requests and answers that bring many bytes.
+/// The share of requests to this rank's agent with more bytes than SMALL_REQUEST.
 pub const LARGE_LIB: usize = SHARES + 6;
-/// See LARGE_LIB.
+/// The share of answers of agents with more bytes than SMALL_REPLY.
 pub const LARGE_ANSWERS: usize = SHARES + 7;
-/// Shares of all kinds.
+/// Number of shares of all kinds.
 pub const KINDS: usize = SHARES + 8;
 
 /// How senders take this rank's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// A ticket of the one share is a slot.
+    /// One share; a ticket is the credit.
     Acquire,
-    /// A counter bounds how many messages are under way.
+    /// One share; in addition a counter limits the number of messages that are sent and not
+    /// consumed.
     Limit,
-    /// Several shares, whose SendCNT lie with several ranks.
+    /// Several shares, whose SendCNTs lie in the memory of several ranks.
     Distributed,
 }
 
-/// A word on a line of its own.
+/// A word on a cache line of its own.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub struct Line(pub AtomicU64);
 
-/// Where a sender learns whether it must ring.
+/// Tells senders whether the receiver sleeps, so that they ring its bell only then. A receiver that
+/// is about to sleep closes the door; a sender that finds it closed after it has published a
+/// message opens it and rings.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Door {
@@ -62,48 +66,48 @@ pub struct Door {
     bell: Bell,
 }
 
-/// The words of active messages in a control area's header.
+/// The head of a message area, in the header of the control area.
 #[repr(C)]
 pub struct MessageHead {
-    /// Which handlers exist: one bit each.
+    /// A bit for each number of a handler: whether there is one.
     handlers: [AtomicU64; IDS / 64],
-    /// Of the thread that runs handlers.
+    /// For the thread that runs handlers.
     pub requests: Door,
-    /// Of the thread that completes requests.
+    /// For the thread that takes replies.
     pub replies: Door,
-    /// Of the lane's progress thread, which sleeps on the control area's bell.
+    /// For the progress thread, which sleeps on the control area's bell.
     pub lane: Door,
-    /// Senders that sleep until slots are free.
+    /// Senders that sleep until request slots are free.
     pub credit: Credit,
-    /// Ranks that want to be rung when slots for responses are free.
+    /// Ranks whose handler threads wait for free slots for responses.
     pub wishes: Wishes,
-    /// Ranks whose progress threads want to be rung when slots for requests are free.
+    /// Ranks whose progress threads wait for free slots for requests.
     pub request_wishes: Wishes,
-    /// Policy limit: messages that were sent, and that were consumed.
+    /// Policy limit: number of messages that senders have counted.
     pub sent: Line,
-    /// See `sent`.
+    /// Policy limit: number of messages that the receiver has consumed.
     pub consumed: Line,
-    /// SendCNTs that lie here: for each share that of the rank to which this one is host; behind
-    /// them those of our own other shares.
+    /// The SendCNTs that lie with this rank, by share: of a request share, that of the rank for
+    /// which this one is the host; of other shares, this rank's own.
     pub(super) hosted: [Line; KINDS],
-    /// Our own RecvCNTs.
+    /// This rank's RecvCNTs.
     pub(super) received: [Line; KINDS],
 }
 
-/// Senders that sleep for want of credit.
+/// Senders that sleep until they have credit.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub struct Credit {
-    /// How many sleep; above, in which epoch they are counted; above, how many ever came. See
-    /// wake_one().
+    /// Three fields: bits 0-23 the number of sleeping senders, bits 24-39 the epoch in which they
+    /// are counted, bits 40-63 a count of all arrivals (wraps). wake_one() says why.
     wanted: AtomicU64,
     bell: Bell,
-    /// Whose turn it is: 1 + the rank that was woken last and has not slept since, or WOKEN before
-    /// it runs; 0: nobody's.
+    /// The rank that was woken last and has not slept since, plus 1; WOKEN until that rank runs; 0:
+    /// it is nobody's turn.
     turn: AtomicU32,
 }
 
-/// The three numbers in `Credit::wanted`.
+/// The fields of `Credit::wanted`.
 const SLEEPERS: u64 = EPOCH - 1;
 const EPOCH: u64 = 1 << 24;
 const EPOCHS: u64 = ARRIVAL - EPOCH;
@@ -112,7 +116,7 @@ const ARRIVAL: u64 = 1 << 40;
 const WOKEN: u32 = u32::MAX;
 
 impl MessageHead {
-    /// Makes fresh counters empty, whomever they will count for.
+    /// Sets all counters to their first value, also the SendCNTs of other ranks' shares.
     pub(super) fn reset_counters(&self) {
         for line in self.hosted.iter().chain(&self.received).chain([&self.sent, &self.consumed]) {
             line.0.store(FIRST, Ordering::Relaxed);
@@ -126,12 +130,12 @@ impl MessageHead {
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (id % 64) & 1 == 1)
     }
 
-    /// Senders that cannot know take every number for one of a handler.
+    /// Makes has_handler() true for every number, for peers whose handlers this rank does not know.
     pub fn set_all_handlers(&self) {
         self.handlers.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
     }
 
-    /// Tells senders that there is one, or none any more. Callers exclude one another.
+    /// Tells senders whether there is a handler with this number. The callers hold a lock.
     pub fn set_handler(&self, id: u32, exists: bool) {
         let Some(word) = self.handlers.get(id as usize / 64) else { return };
         match exists {
@@ -142,24 +146,24 @@ impl MessageHead {
 }
 
 impl Door {
-    /// To be called when something has been brought. True: somebody slept and the caller, alone,
-    /// has to ring.
+    /// Call it after publishing a message. True: the receiver sleeps, and this caller must ring.
     #[inline(always)]
     pub fn knock(&self) -> bool {
         self.may_be_closed() && self.asleep.swap(0, Ordering::AcqRel) != 0
     }
 
-    /// The look of knock() alone: where it says no, knock() would do nothing.
+    /// Whether knock() must be called.
     #[inline(always)]
     pub fn may_be_closed(&self) -> bool {
-        // Keeps the compiler from looking before what was brought is published; the processor is
-        // held back by the sleeper's global fence.
+        // Keeps the compiler from moving the load before the publication; the receiver's heavy
+        // fence in close() orders the processor.
         light_fence();
         self.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// Announces that its owner will sleep; to be called before the last look at what may have been
-    /// brought. False: a sender may miss it, so the owner must only nap.
+    /// Announces that the receiver will sleep. The receiver then checks for messages once more.
+    /// False: the kernel has no fence, so a sender may miss this, and the receiver must limit its
+    /// sleep.
     pub fn close(&self) -> bool {
         self.asleep.store(1, Ordering::SeqCst);
         heavy_fence()
@@ -168,68 +172,69 @@ impl Door {
     /// knock() at a door that was closed by close_fenced().
     #[inline(always)]
     pub fn knock_fenced(&self) -> bool {
-        // Between what was brought and the look; pairs with the fence in close_fenced().
+        // Between the publication and the load; pairs with the fence in close_fenced().
         fence(Ordering::SeqCst);
         self.knock()
     }
 
-    /// close() without a call of the kernel, for an owner that sleeps often. All senders that knock
-    /// call knock_fenced().
+    /// close() without a system call, for a receiver that sleeps often. All its senders call
+    /// knock_fenced().
     pub fn close_fenced(&self) {
         self.asleep.store(1, Ordering::Relaxed);
-        // Between the word and the owner's last look; pairs with the fence in knock_fenced().
+        // Between the store and the receiver's last check; pairs with the fence in knock_fenced().
         fence(Ordering::SeqCst);
     }
 
-    /// Its owner is awake.
+    /// Announces that the receiver is awake.
     pub fn open(&self) {
         if self.asleep.load(Ordering::Relaxed) != 0 {
             self.asleep.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Whether it is closed and nobody has knocked since.
+    /// Whether it is closed, and no sender has knocked since.
     pub fn is_closed(&self) -> bool {
         self.asleep.load(Ordering::Relaxed) != 0
     }
 
-    /// What its owner sleeps on.
+    /// The door's own bell. Only `requests` uses it: the other receivers sleep on the bell of the
+    /// control area.
     pub fn bell(&self) -> &Bell {
         &self.bell
     }
 }
 
 impl Credit {
-    /// One is counted that was killed in its sleep.
+    /// A value that counts one sender, which was killed in its sleep.
     #[cfg(all(test, loom))]
     pub fn with_a_dead_sleeper() -> Credit {
         Credit { wanted: AtomicU64::new(ARRIVAL | 1), ..Credit::default() }
     }
 
-    /// Whether anybody sleeps.
+    /// Whether a sender sleeps.
     #[inline(always)]
     pub fn is_wanted(&self) -> bool {
         self.sleepers() != 0
     }
 
-    /// How many sleep.
+    /// Number of sleeping senders.
     #[inline(always)]
     pub fn sleepers(&self) -> u64 {
         self.wanted.load(Ordering::Relaxed) & SLEEPERS
     }
 
-    /// Sleeps, behind the senders that sleep already, until it is woken, or `limit` is over, unless
-    /// `enough` already.
+    /// Sleeps, behind the senders that sleep already, until the sender is woken or `limit` is over.
+    /// Does not sleep if `enough` is true. `over`: the turn of rank `me` is over.
     pub fn wait(&self, me: u32, limit: std::time::Duration, over: bool, enough: impl Fn() -> bool) {
-        // After its turn a sender wakes the next one itself, so that the system may let that one
-        // run where this one has run, and not where the receiver runs.
+        // After its turn a sender wakes the next one itself, so that the kernel can run the next
+        // one on the core that becomes free now, not on the receiver's.
         if over {
             self.wake_one();
         } else {
             let _ = self.turn.compare_exchange(me + 1, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         let ticket = self.bell.ticket();
-        // Release: the ticket is older; pairs with wake_one().
+        // Release: the bell's ticket was read before; pairs with wake_one().
         let epoch = self.wanted.fetch_add(ARRIVAL | 1, Ordering::SeqCst) & EPOCHS;
         light_fence();
         if !enough() && self.bell.wait(ticket, Some(limit)) {
@@ -239,8 +244,8 @@ impl Credit {
         let _ = self.wanted.fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
     }
 
-    /// Many slots were freed: wakes the sender that has slept longest, if no sender that slept
-    /// before sends.
+    /// Called by the receiver when many slots are free: wakes the sender that has slept longest, if
+    /// it is nobody's turn.
     #[inline(always)]
     pub fn freed(&self) {
         if self.is_wanted() && self.turn.load(Ordering::Relaxed) == 0 {
@@ -248,9 +253,10 @@ impl Credit {
         }
     }
 
-    /// Nothing comes: wakes the sender that has slept longest, if it is nobody's turn, or where
-    /// `another` shall have it. False: somebody has it, and may need the core. Both look for
-    /// sleepers without a fence; one that is overlooked is seen the next time.
+    /// Called by the receiver when no message arrives: wakes the sender that has slept longest, if
+    /// it is nobody's turn, or if the turn passes to `another`. False: a sender that has its turn
+    /// may need the core. Like freed(), this reads without a fence; it sees a sender that it misses
+    /// at the next call.
     #[inline(always)]
     pub fn idle(&self, another: bool) -> bool {
         if !self.is_wanted() {
@@ -265,39 +271,40 @@ impl Credit {
 
     #[cold]
     fn wake_one(&self) {
-        // Acquire: a sender that is counted has its ticket, and does not sleep once the bell has
-        // been rung.
+        // Acquire: a counted sender has read the bell's ticket before, so it does not sleep after
+        // the ring.
         let seen = self.wanted.load(Ordering::Acquire);
         self.turn.store(WOKEN, Ordering::Relaxed);
         if self.bell.ring_one() {
             return;
         }
-        // The senders that are counted are awake, or were killed in their sleep: a new epoch
-        // begins, in which senders that leave are not counted. Not if somebody has come since, whom
-        // nobody would wake.
+        // The bell woke nobody: the counted senders are awake, or were killed in their sleep. So a
+        // new epoch begins with the count 0; senders of the old epoch do not decrement it when they
+        // leave. If a sender has arrived since `seen` was read, the compare-and-swap fails, since
+        // the count would miss that sender.
         let next = (seen & !EPOCHS & !SLEEPERS) | (seen.wrapping_add(EPOCH) & EPOCHS);
         let _ = self.wanted.compare_exchange(seen, next, Ordering::Relaxed, Ordering::Relaxed);
         self.turn.store(0, Ordering::Relaxed);
     }
 }
 
-/// A receiver's shares as one process has them mapped.
+/// The message area of a receiver, as one process has it mapped.
 #[derive(Clone, Copy)]
 pub struct MessageArea<'a> {
-    /// Its words.
+    /// The head.
     pub head: &'a MessageHead,
-    /// Its numbers.
+    /// The numbers of the layout.
     pub sizes: Sizes,
-    /// Claims of all slots, replies behind requests.
+    /// The claims of all slots, in the order of [`Sizes::first_of`].
     pub claims: &'a [AtomicU64],
-    /// The slots, likewise.
+    /// The slots, in the same order.
     pub slots: &'a [Slot],
-    /// Their payloads.
+    /// The payloads that do not fit into slots.
     pub payloads: *mut u8,
 }
 
 impl<'a> MessageArea<'a> {
-    /// A share of the receiver, with the SendCNT that `host` keeps for it.
+    /// A share of the receiver; its SendCNT lies in `host`.
     pub fn share(&self, share: usize, host: &'a MessageHead) -> SlotShare<'a> {
         let (first, count) = (self.sizes.first_of(share), self.sizes.slots_of(share));
         SlotShare {
@@ -308,33 +315,33 @@ impl<'a> MessageArea<'a> {
         }
     }
 
-    /// A share of a peer that is not mapped.
+    /// A share without slots, for a peer behind a wire.
     pub fn no_slots(&self) -> SlotShare<'a> {
         let (send, recv) = (&self.head.hosted[0].0, &self.head.received[0].0);
         SlotShare { send, recv, claims: &[], slots: &[] }
     }
 
-    /// Where the payload of slot `index` of a share lies.
+    /// The address of the payload of slot `index` of a share.
     #[inline(always)]
     pub fn payload(&self, share: usize, index: usize) -> *mut u8 {
         self.payloads.wrapping_add(self.sizes.payload_at(share, index))
     }
 }
 
-/// How many ranks after the owner the host of a share comes: spread evenly over the world, however
-/// many shares there are, and the same for every owner, so that no rank keeps two counters of one
-/// share.
+/// The distance from the owner's rank to that of the host of a share. The distances spread the
+/// hosts evenly over the world, for every number of shares. They are the same for every owner, so
+/// no rank hosts two counters with one share number.
 fn step_of(share: usize, size: u32) -> u64 {
     let spread = (share as u64).reverse_bits() >> (u64::BITS - SHARES.ilog2());
     spread * u64::from(size) / SHARES as u64
 }
 
-/// The rank that keeps the SendCNT of a share of `owner`'s; the first share's is the owner itself.
+/// The rank that hosts the SendCNT of a share of `owner`. The owner hosts that of its first share.
 pub fn host_of(owner: u32, share: usize, size: u32) -> u32 {
     ((u64::from(owner) + step_of(share, size)) % u64::from(size)) as u32
 }
 
-/// The share of `owner`'s whose host comes before `sender` in the order of ranks.
+/// The share of `owner` whose host is the last one up to `sender`, counted from the owner upwards.
 pub fn nearest_share(owner: u32, sender: u32, shares: usize, size: u32) -> usize {
     let distance = (u64::from(sender) + u64::from(size) - u64::from(owner)) % u64::from(size);
     (0..shares)

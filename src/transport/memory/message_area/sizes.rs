@@ -1,4 +1,4 @@
-//! The numbers of a rank's message area, from which its layout follows, and how they lie in memory.
+//! The numbers of a rank's message area, from which its layout follows.
 
 use super::{
     ANSWERS, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, Policy, REPLIES,
@@ -10,7 +10,7 @@ use crate::util::config::Config;
 use crate::util::counters::SHARES;
 use crate::util::sync::{AtomicU64, Ordering};
 
-/// The numbers from which everything follows.
+/// The numbers, in the header of the control area.
 #[repr(C, align(128))]
 pub struct Numbers {
     policy: AtomicU64,
@@ -23,30 +23,30 @@ pub struct Numbers {
     answers: AtomicU64,
 }
 
-/// The numbers, read once.
+/// A checked copy of the numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// How senders take slots.
     pub policy: Policy,
-    /// Slots of all shares.
+    /// Number of slots for requests, in all shares together.
     pub slots: usize,
-    /// Bytes of a slot's payload.
+    /// Most bytes of payload of such a slot.
     pub medium: usize,
-    /// Shares.
+    /// Number of shares for requests.
     pub shares: usize,
-    /// Requests that may wait for their replies, and slots for those.
+    /// Most requests of this rank that wait for their replies; number of slots for replies.
     pub requests: usize,
-    /// Slots of each share for large payloads.
+    /// Number of slots of LARGE, and of LARGE_RESPONSES.
     pub chunks: usize,
-    /// Slots for requests to the agent.
+    /// Number of slots for requests to the agent.
     pub lib: usize,
-    /// Slots for answers of agents: two for each operation that may wait for one, since the dead
-    /// may leave behind answers that are begun.
+    /// Number of slots for answers of agents: two for each operation that may wait for an answer,
+    /// since a rank that dies may leave a slot claimed and not published.
     pub answers: usize,
 }
 
 impl Sizes {
-    /// As configured, for a world of `size` ranks.
+    /// The numbers that follow from the configuration, for a world of `size` ranks.
     pub fn configured(config: &Config, size: u32) -> Sizes {
         let policy = match config.am_policy {
             0 => Policy::Acquire,
@@ -54,7 +54,8 @@ impl Sizes {
             _ => Policy::Distributed,
         };
         let slots = config.am_slots as usize;
-        // Two slots each at least: with one, nobody could write while the receiver reads.
+        // At least two slots for each share: with one, no sender could write while the receiver
+        // reads.
         let most = (slots / 2).max(1).min(1 << size.max(1).ilog2());
         let shares = match policy {
             Policy::Distributed => most.min(config.am_shares as usize),
@@ -66,7 +67,8 @@ impl Sizes {
         Sizes { policy, slots, medium, shares, requests, chunks, lib, answers }
     }
 
-    /// What a peer behind a wire says of itself; of the rest nobody asks. None: it makes no sense.
+    /// The numbers that the card of a peer behind a wire has; nobody uses the others. None: they
+    /// are not valid.
     pub fn of_far(policy: u32, slots: u32, medium: u32) -> Option<Sizes> {
         let policy = Policy::of(policy.into())?;
         let (slots, medium) = (slots as usize, medium as usize);
@@ -75,7 +77,7 @@ impl Sizes {
         sizes.are_sane().then_some(sizes)
     }
 
-    /// The slots of one share.
+    /// Number of slots of one share.
     pub fn slots_of(&self, share: usize) -> usize {
         match share {
             REPLIES => self.requests,
@@ -88,9 +90,8 @@ impl Sizes {
         }
     }
 
-    /// Where the slots of a share begin among all: those of the policy's shares, of replies, of
-    /// responses, of large messages, of large responses, of requests to the agent, of answers of
-    /// agents, of large ones of both.
+    /// The index of a share's first slot among all slots. The order is: the shares for requests,
+    /// REPLIES, RESPONSES, LARGE, LARGE_RESPONSES, LIB, ANSWERS, LARGE_LIB, LARGE_ANSWERS.
     pub fn first_of(&self, share: usize) -> usize {
         match share {
             REPLIES => self.slots,
@@ -105,7 +106,7 @@ impl Sizes {
         }
     }
 
-    /// Most bytes of a payload in a share's slots.
+    /// Most bytes of payload of a share's slots.
     #[inline(always)]
     pub fn payload_of(&self, share: usize) -> usize {
         match share {
@@ -117,8 +118,8 @@ impl Sizes {
         }
     }
 
-    /// Where the payload of slot `index` of a share begins among all. The small requests to the
-    /// agent and answers of agents have none outside of their slots.
+    /// The offset of the payload of slot `index` of a share among all payloads. LIB and ANSWERS
+    /// have no payloads outside of their slots.
     pub(super) fn payload_at(&self, share: usize, index: usize) -> usize {
         let at = self.first_of(share) + index;
         let (small, large) = (2 * self.slots + self.requests, self.of_messages());
@@ -128,27 +129,27 @@ impl Sizes {
             + chunks * CHUNK
     }
 
-    /// Slots of active messages.
+    /// Number of slots of active messages.
     pub fn of_messages(&self) -> usize {
         2 * (self.slots + self.chunks) + self.requests
     }
 
-    /// Slots of all kinds.
+    /// Number of slots of all shares.
     pub fn all(&self) -> usize {
         self.first_of(LARGE_LIB) + 2 * CHUNKS
     }
 
-    /// Bytes of all payloads.
+    /// Size of all payloads in bytes.
     pub fn payloads(&self) -> usize {
         self.payload_at(LARGE_LIB, 2 * CHUNKS)
     }
 
-    /// Bytes of the payloads of active messages.
+    /// Size of the payloads of active messages in bytes.
     pub fn payloads_of_messages(&self) -> usize {
         self.payload_at(0, self.of_messages())
     }
 
-    /// The shares that there are.
+    /// The numbers of all shares in use.
     pub fn each_share(&self) -> impl Iterator<Item = usize> {
         (0..self.shares).chain(REPLIES..KINDS)
     }
@@ -185,7 +186,7 @@ impl Numbers {
         self.answers.store(sizes.answers as u64, Ordering::Relaxed);
     }
 
-    /// None: these are no numbers of ours.
+    /// Reads and checks the numbers. None: they are not valid.
     pub(in crate::transport) fn read(&self) -> Option<Sizes> {
         let number = |word: &AtomicU64| word.load(Ordering::Relaxed) as usize;
         let policy = Policy::of(self.policy.load(Ordering::Relaxed))?;

@@ -1,37 +1,40 @@
-//! Ranks that have found no slot here, for a response or for a request that is parked, and sleep on
-//! bells of their own, which other things ring as well: they wish to be rung when slots are free.
+//! Ranks that wait for free slots of this receiver without sleeping at [`Credit`]: a handler thread
+//! that has a response to send, or a progress thread with a parked request. Such a thread sleeps on
+//! its own rank's bell, which other events ring, too. So its rank notes a *wish*: the receiver
+//! shall ring the rank when slots are free.
 //!
-//! 1. A rank that has found no slot notes its wish, executes the kernel's fence ([`heavy_fence`]),
-//!    looks for a slot once more, and sleeps.
-//! 2. The receiver gives slots back, and then looks whether there are wishes. If so it takes them
+//! 1. A rank that has found no slot notes its wish, calls [`heavy_fence`], tries once more to get a
+//!    slot, and sleeps.
+//! 2. The receiver gives slots back, and then checks whether there are wishes. If so, it takes them
 //!    all, and rings each of these ranks once.
 //!
-//! So either the receiver sees the wish, or the rank sees the slots. A rank that was rung and finds
-//! that others have taken the slots notes its wish again. Where two ranks meet at one place, all
-//! ranks are rung.
+//! So either the receiver sees the wish, or the rank sees the free slots. If other senders have
+//! taken the slots before the rank runs, it notes its wish again. If two ranks note wishes at one
+//! place, the receiver rings all ranks.
 //!
+//! [`Credit`]: super::Credit
 //! [`heavy_fence`]: crate::util::fence::heavy_fence
 
 use crate::util::fence::light_fence;
 use crate::util::sync::{AtomicU32, Ordering};
 
-/// Ranks that may wish at the same time without meeting at one place.
+/// Number of places; a rank notes its wish at place `rank % PLACES`.
 #[cfg(not(loom))]
 const PLACES: usize = 64;
-/// Few enough for loom to go through every order.
+/// One, so that loom can try every order.
 #[cfg(loom)]
 const PLACES: usize = 1;
 
-/// Of a place at which several ranks have met.
+/// The value of a place at which several ranks have noted wishes.
 const ALL: u32 = u32::MAX;
 
-/// See the head of the file. All zero: there are none.
+/// The wishes of all ranks. All zero: there are none.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Wishes {
-    /// Not 0: there may be some.
+    /// Not 0: there may be wishes.
     any: AtomicU32,
-    /// 1 + the rank; 0: none; ALL.
+    /// 1 + the rank; 0: no wish; ALL.
     ranks: [AtomicU32; PLACES],
 }
 
@@ -42,18 +45,19 @@ impl Default for Wishes {
 }
 
 impl Wishes {
-    /// A rank wants to be rung. It calls heavy_fence() before it looks for a slot once more.
+    /// Notes the wish of a rank. The rank then calls heavy_fence() and tries once more.
     pub fn note(&self, rank: u32) {
         let place = &self.ranks[rank as usize % PLACES];
         let met = place.compare_exchange(0, rank + 1, Ordering::Relaxed, Ordering::Relaxed);
         if met.is_err_and(|other| other != rank + 1) {
             place.store(ALL, Ordering::Relaxed);
         }
-        // Release: the rank comes before; pairs with take().
+        // Release: publishes the rank; pairs with take().
         self.any.store(1, Ordering::Release);
     }
 
-    /// Slots were given back: tells `ring` of each rank that wants to be rung; None: of all ranks.
+    /// Called by the receiver after it has given slots back: takes all wishes, and calls `ring` for
+    /// each rank; None stands for all ranks.
     #[inline(always)]
     pub fn grant(&self, ring: impl FnMut(Option<u32>)) {
         light_fence();
@@ -64,8 +68,8 @@ impl Wishes {
 
     #[cold]
     fn take(&self, mut ring: impl FnMut(Option<u32>)) {
-        // Acquire: pairs with note(). Before the ranks: one that comes meanwhile is found now or
-        // sets it again.
+        // Acquire: pairs with note(). Cleared before the places are read: a wish that is noted
+        // meanwhile is found now, or sets `any` again.
         self.any.swap(0, Ordering::AcqRel);
         for place in &self.ranks {
             match place.swap(0, Ordering::AcqRel) {
