@@ -72,7 +72,7 @@ static unsigned long long updates(const llcl_stats_t *stats)
     return sum;
 }
 
-/* Sum over all ranks of what a field grew by. */
+/* The growth of a counter, summed over all ranks. */
 #define GREW(field) grew(world->size, &before->field, &after->field)
 
 static unsigned long long grew(uint32_t ranks, const uint64_t *before, const uint64_t *after)

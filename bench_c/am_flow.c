@@ -10,16 +10,16 @@
 
 /* At the beginning of each rank's mapped region. */
 typedef struct board {
-    uint64_t stop __attribute__((aligned(2 * BENCH_LINE))); /* the number of the last flow that is over */
+    uint64_t stop __attribute__((aligned(2 * BENCH_LINE))); /* the number of the last flow that has ended */
     uint64_t counts[FLOW_LANES] __attribute__((aligned(2 * BENCH_LINE))); /* messages handled, by lane */
 } board_t;
 
 struct flow_world {
     bench_world_t *world;
     board_t *mine;
-    llcl_remote_t *addresses; /* of all boards */
-    board_t **boards;         /* rank 0: all boards, as they are mapped here */
-    uint64_t number;          /* of the flow that runs */
+    llcl_remote_t *addresses; /* the boards' addresses, by rank */
+    board_t **boards;         /* rank 0: the boards as it maps them */
+    uint64_t number;          /* the number of the present flow */
 };
 
 typedef struct sender {
@@ -35,10 +35,10 @@ typedef struct sender {
 
 static sender_t senders[FLOW_LANES];
 
-/* What a rank tells when a flow is over. */
+/* The result of a flow at one rank. */
 typedef struct account {
     uint64_t accepted;
-    uint32_t target; /* UINT32_MAX: has not sent */
+    uint32_t target; /* UINT32_MAX: the rank has not sent */
 } account_t;
 
 static void on_message(llcl_am_t *message, void *data)
@@ -130,7 +130,7 @@ static void prepare(const flow_world_t *flows, const flow_t *flow, uint32_t targ
 
 /* ---- timing ---- */
 
-/* A receiver lends itself to the library, another rank sleeps. */
+/* A receiver waits inside the library, where it handles messages. Other ranks sleep. */
 static void pass(const flow_world_t *flows, const flow_t *flow, unsigned ms)
 {
     if (flow->shape == FLOW_INCAST)
@@ -170,7 +170,7 @@ static int is_lane(const flow_t *flow, uint32_t rank, int lane)
     }
 }
 
-/* Rank 0: lets the flow run, and ends it. */
+/* Rank 0: lets the flow run for the window of time, and ends it. */
 static flow_result_t window(const flow_world_t *flows, const flow_t *flow)
 {
     uint64_t(*counts)[FLOW_LANES] = calloc(2 * (size_t)flows->world->size, sizeof *counts);
@@ -198,7 +198,8 @@ static flow_result_t window(const flow_world_t *flows, const flow_t *flow)
                            .slowest_mean = total ? (double)least * (double)lanes / (double)total : NAN};
 }
 
-/* Each rank: what was accepted for it has come, all of it and nothing else. Returns what was accepted anywhere. */
+/* Every rank: waits for the messages that peers had accepted for it, and checks that no others have
+ * come. Returns the number of messages accepted at all ranks. */
 static uint64_t settle(flow_world_t *flows, uint64_t came_before, account_t mine)
 {
     account_t *all = calloc(flows->world->size, sizeof *all);
@@ -236,7 +237,7 @@ flow_result_t flow_run(flow_world_t *flows, const flow_t *flow)
 {
     uint32_t rank = flows->world->rank, target = target_of(flow, rank);
     int threads = target == UINT32_MAX ? 0 : flow->threads;
-    int here = threads == 1 && rank != 0; /* the calling thread sends itself */
+    int here = threads == 1 && rank != 0; /* the calling thread is the sender */
     flow_result_t result = {0};
     account_t mine = {0, target};
     uint64_t came_before = 0;

@@ -1,11 +1,11 @@
-/* Latency of active messages between two processes that both wait in llcl_wait_word: message and message back, and
-   request with reply. */
+/* Latency of active messages between two processes that both wait in llcl_wait_word: message and
+ * message back, and request with reply. */
 #include "am.h"
 
 #include <stdlib.h>
 
-#define SAMPLES 2000 /* single ones, for the tail */
-#define BATCHES 60   /* of BATCH each, for the median: the clock costs a tenth of a round trip */
+#define SAMPLES 2000 /* single round trips, for the 99th percentile */
+#define BATCHES 60   /* batches of BATCH round trips, for the median: reading the clock costs a tenth of one */
 #define BATCH 50
 #define LARGEST 4096
 
@@ -25,7 +25,7 @@ static void on_ping(llcl_am_t *message, void *data)
     am_count(data);
 }
 
-/* Answers with as many bytes as the request has. */
+/* Replies with as many bytes as the request has. */
 static void on_request(llcl_am_t *message, void *data)
 {
     llcl_am_view_t view = am_view(message);
@@ -33,7 +33,8 @@ static void on_request(llcl_am_t *message, void *data)
     am_count(data);
 }
 
-/* The other rank: waits for each message, and sends one back where no reply does that. */
+/* The other rank: waits for each message. In a ping-pong it sends one back; a request is answered
+ * by its handler. */
 static void serve(const bench_world_t *world, form_t form, size_t size, unsigned rounds)
 {
     llcl_am_params_t back = am_message(world->peer, ID_PING, bytes, size);
@@ -44,7 +45,7 @@ static void serve(const bench_world_t *world, form_t form, size_t size, unsigned
     }
 }
 
-/* `rounds` round trips, the first of which is number `first`. */
+/* Makes `rounds` round trips. `first`: the number of the first one. */
 static inline __attribute__((always_inline)) void round_trips(const bench_world_t *world, const llcl_am_params_t *params,
                                                               form_t form, uint64_t first, unsigned rounds)
 {
@@ -59,7 +60,7 @@ typedef struct counts {
     int warm, batches, singles;
 } counts_t;
 
-/* Where each message wakes a thread or two, fewer do. */
+/* Fewer samples if each message wakes threads. */
 static counts_t counts_of(const bench_world_t *world)
 {
     return world->execution == LLCL_EXECUTION_OFFLOAD ? (counts_t){1, BATCHES / 20, SAMPLES / 20}
@@ -75,7 +76,7 @@ static void ask(const bench_world_t *world, form_t form, size_t size, counts_t c
         params.on_complete = llcl_store_on(&answered);
     }
     uint64_t number = 1;
-    for (int i = -counts.warm; i < counts.batches; i++, number += BATCH) { /* those below 0: caches are warm afterwards */
+    for (int i = -counts.warm; i < counts.batches; i++, number += BATCH) { /* below 0: batches that warm the caches */
         uint64_t t0 = bench_ticks();
         round_trips(world, &params, form, number, BATCH);
         if (i >= 0)
@@ -88,10 +89,10 @@ static void ask(const bench_world_t *world, form_t form, size_t size, counts_t c
     }
 }
 
-/* Both ranks come here. */
+/* Collective. */
 static void measure(bench_world_t *world, const bench_options_t *options, form_t form, size_t size)
 {
-    double ways = form == FORM_PING ? 2 : 1; /* the figure is one way of a ping-pong, the whole of a request */
+    double ways = form == FORM_PING ? 2 : 1; /* the figure is half a round trip of a ping-pong, a whole one of a request */
     bench_series_t series = {0}, against_ring = {0};
     counts_t counts = counts_of(world);
     for (int r = 0; r < options->repeats; r++) {
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
         for (int i = 0; i < how_many; i++)
             measure(&world, &options, (form_t)form, sizes[i]);
     llcl_stats_t *after = am_stats(&world);
-    bench_note("median and quartiles: batches of 50 one after the other; p99: single ones, with the clock's own time");
+    bench_note("median and quartiles: batches of 50 round trips; p99: single round trips, with the time of reading the clock");
     bench_note("up to 64 bytes travel as the header, more as the payload; a reply has as many bytes as its request");
     am_note_stats(&world, "both ranks", before, after);
     bench_end();

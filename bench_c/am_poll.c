@@ -1,5 +1,6 @@
-/* Polled handlers between two processes: what an empty poll costs, a ping-pong in which both ranks poll, and floods
-   among more polling threads than cores, where a thread that is preempted in a poll must not stop the others. */
+/* Polled handlers between two processes: an empty poll; a ping-pong in which both ranks poll;
+ * floods with more polling threads than cores, in which a thread that is preempted inside a poll
+ * must not stop the others. */
 #include "am.h"
 
 #include <pthread.h>
@@ -8,7 +9,7 @@
 #define POLLS 2000000
 #define BATCHES 60
 #define BATCH 200
-#define EACH 20000 /* messages of a thread in a flood */
+#define EACH 20000 /* messages that a thread sends in a flood */
 #define THREADS 8
 
 enum { ID_PING = 1, ID_FLOOD };

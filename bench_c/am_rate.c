@@ -1,5 +1,6 @@
-/* How many active messages arrive a second: threads of one rank flood another rank. In a world of four or more: every rank
-   sends to the next one with four threads, more threads than cores, against two ranks that do so. */
+/* How many active messages arrive a second when threads of one rank flood another rank. In a world
+ * of four or more ranks every rank also sends to the next one with four threads, which is compared
+ * with two ranks that do so. */
 #include "am_flow.h"
 
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static flow_t pair(int threads, size_t size, int try_form, unsigned ms)
                     .ms = threads >= 8 ? 3 * ms : ms};
 }
 
-/* All thread counts, one after the other in every repeat, so that a rate is compared with its neighbours in time. */
+/* Every repeat measures all thread counts one after the other, so that rates of about the same time
+ * are compared. */
 static void threads(flow_world_t *flows, bench_world_t *world, const bench_options_t *options, int try_form)
 {
     static const int full[] = {1, 2, 4, 8, 15}, few[] = {1, 2, 15};
@@ -50,8 +52,8 @@ static void threads(flow_world_t *flows, bench_world_t *world, const bench_optio
         am_emit(world, name, "ratio", counts[i], 8, NULL, counts[i] == 15 && !try_form ? "value>=0.3" : NULL, &fair[i]);
 }
 
-/* Payloads in slots, against copies of the same size by this rank: to one place, to as many places as there are slots, and into
-   the payloads of a bare ring. */
+/* Payloads in slots, compared with copies of the same size by this rank: to one buffer, to as many
+ * buffers as there are slots, and into the payloads of a bare ring. */
 static void medium(flow_world_t *flows, bench_world_t *world, const bench_options_t *options, size_t slots)
 {
     bench_series_t one = {0}, many = {0}, against_ring = {0};
@@ -108,7 +110,7 @@ int main(int argc, char **argv)
     bench_unpin();
     llcl_capabilities_t can = {.struct_size = sizeof can};
     bench_check(llcl_query(world.context, &can), "llcl_query");
-    flow_t first = pair(1, 8, 0, 5); /* whatever happens once has happened */
+    flow_t first = pair(1, 8, 0, 5); /* takes the costs of the first use */
     flow_run(flows, &first);
     bench_begin(&options, about);
     llcl_stats_t *before = am_stats(&world), *after;

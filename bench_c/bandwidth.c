@@ -1,5 +1,6 @@
-/* Bandwidth of reads and writes, 8 B to 64 MiB, to mapped and to registered memory of another process, against memcpy
-   between the very same buffers (private memory here, shared mapping there) and process_vm_readv/writev of the same. */
+/* Bandwidth of reads and writes of 8 B to 64 MiB, in mapped and in registered memory of another
+ * process. The limits are memcpy between the same two buffers (private memory here, a shared
+ * mapping there), and process_vm_readv and process_vm_writev of the same size. */
 #include "world.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 static const char *about = "Bandwidth of reads and writes; the limit copies between the very same buffers without the library.";
 static uint64_t completed __attribute__((aligned(2 * BENCH_LINE)));
 
-#define PAIRS 6 /* short batches of both, in turn, in one repeat */
+#define PAIRS 6 /* batches of library and limit, in turn, in one repeat */
 
 /* Operations that move about `mib` MiB, at most 1000. */
 static size_t count_for(size_t size, double mib)
@@ -58,7 +59,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     library(world, &request, size, 1);
     for (int r = 0; r < options->repeats; r++) {
         double limits[PAIRS], ours[PAIRS];
-        for (int i = 0; i < PAIRS; i++) { /* which goes first alternates: the caches favour neither */
+        for (int i = 0; i < PAIRS; i++) { /* the first one alternates, so that the caches favour neither */
             if (i % 2 == 0)
                 limits[i] = bare(world, op, memory, size, count);
             ours[i] = library(world, &request, size, count);
@@ -85,7 +86,7 @@ int main(int argc, char **argv)
             for (int op = BENCH_WRITE; op <= BENCH_READ; op++)
                 for (size_t i = 0; i < how_many; i++)
                     measure(&world, &options, (bench_op_t)op, (bench_memory_t)memory, sizes[i]);
-        bench_note("one buffer on each side, used again and again: small sizes stay in the caches, for both competitors alike");
+        bench_note("one buffer on each side, used repeatedly: small sizes stay in the caches, for the library and for the limit");
         bench_end();
     }
     world_close(&world);

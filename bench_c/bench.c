@@ -171,7 +171,7 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
     }
     if (options.repeats == 0)
         options.repeats = options.quick ? 5 : 7;
-    bench_cores(); /* remembers the set of processors before anyone pins */
+    bench_cores(); /* records the processors before a thread is pinned */
     return options;
 }
 
@@ -211,7 +211,7 @@ static const char *number(char *buffer, size_t size, double value)
     return buffer;
 }
 
-/* "ratio<=3" asks for ratio <= 3, "value>=100" for median >= 100. */
+/* Target "ratio<=3": the ratio is at most 3. "value>=100": the median is at least 100. */
 static const char *verdict_of(const char *target, double median, double ratio)
 {
     if (target == NULL)
@@ -281,7 +281,7 @@ int bench_cores(void)
     return CPU_COUNT(&all_cores);
 }
 
-/* The nth (modulo) of them alone; negative: all. */
+/* The set with the nth (modulo) processor, or with all of them if `nth` is negative. */
 static cpu_set_t cores_of(int nth)
 {
     cpu_set_t one;
@@ -296,7 +296,7 @@ static cpu_set_t cores_of(int nth)
 static void place(pid_t thread, int nth)
 {
     cpu_set_t cores = cores_of(nth);
-    if (sched_setaffinity(thread, sizeof cores, &cores) != 0 && errno != ESRCH) /* it may have ended meanwhile */
+    if (sched_setaffinity(thread, sizeof cores, &cores) != 0 && errno != ESRCH) /* the thread may have ended meanwhile */
         bench_die("sched_setaffinity: %s", strerror(errno));
 }
 

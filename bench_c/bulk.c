@@ -1,20 +1,21 @@
-/* Large payloads of active messages: BULK, which the receiver pulls (retain, read, release), and LONG, which the sender has
-   written before the handler runs; against the same copies without the library. */
+/* Large payloads of active messages. The receiver pulls those of BULK messages (retain, read,
+ * release). The sender writes those of LONG messages before the handler runs. Both are compared
+ * with the same copies without the library. */
 #include "am.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define LARGEST ((size_t)16 << 20)
-#define PAIRS 2      /* short batches of both, in turn, in one repeat */
-#define PENDING 4096 /* messages whose read could not be posted at once; LLCL_AM_REQUESTS is not larger */
+#define PAIRS 2      /* batches of library and limit, in turn, in one repeat */
+#define PENDING 4096 /* most messages whose read could not be posted at once; LLCL_AM_REQUESTS is not larger */
 
 enum { ID_BULK = 1, ID_LONG, ID_OVER };
 
 static const char *about = "Large payloads of active messages; each has been handled, or pulled and released, when it counts.";
 static uint64_t completed __attribute__((aligned(2 * BENCH_LINE)));
 static uint64_t put_off __attribute__((aligned(2 * BENCH_LINE))); /* messages in `pending` so far */
-static uint64_t over; /* by ID_OVER */
+static uint64_t over; /* set by the handler of ID_OVER */
 static llcl_am_t *pending[PENDING];
 
 /* ---- the receiver ---- */
@@ -59,7 +60,7 @@ static void on_long(llcl_am_t *message, void *data)
     (void)data;
 }
 
-/* Wakes the receiver's main thread: `over` is set first, so that it can tell why. */
+/* Wakes the receiver's main thread. Sets `over` first, by which that thread sees the reason. */
 static void on_over(llcl_am_t *message, void *data)
 {
     (void)message;
@@ -73,7 +74,7 @@ static void serve(const bench_world_t *world)
     for (uint64_t taken = 0;; taken++) {
         bench_check(llcl_wait_word(world->context, &put_off, taken + 1, -1), "llcl_wait_word");
         if (__atomic_load_n(&over, __ATOMIC_RELAXED))
-            return; /* rank 0 says so when everything has been handled */
+            return; /* rank 0 sends ID_OVER when everything was handled */
         llcl_read_params_t pull = pull_of(world, pending[taken % PENDING]);
         bench_check(llcl_read_async(world->context, &pull), "llcl_read_async");
     }
@@ -81,7 +82,8 @@ static void serve(const bench_world_t *world)
 
 /* ---- the sender ---- */
 
-/* Messages of this size that move 64 MiB: much longer than it takes to wake the receiver. */
+/* As many messages of this size as move 64 MiB, which takes much longer than waking the
+ * receiver. */
 static unsigned count_for(size_t size) { return (unsigned)(4 * LARGEST / size); }
 
 static double gigabytes(size_t size, unsigned count, uint64_t ns) { return (double)size * count / (double)ns; }
@@ -112,7 +114,8 @@ static double library(const bench_world_t *world, const llcl_am_params_t *params
     return gigabytes(size, count, bench_now_ns() - before);
 }
 
-/* The same copy in the same direction as seen by the one who makes it: a pull is a read, a LONG message a write. */
+/* The same copy without the library, by the same rank: a read for a pull, a write for a LONG
+ * message. */
 static double bare(const bench_world_t *world, uint32_t id, bench_memory_t memory, size_t size, unsigned count)
 {
     void *(*volatile copy)(void *, const void *, size_t) = memcpy;
@@ -138,7 +141,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     library(world, &params, size, 1);
     for (int r = 0; r < options->repeats; r++) {
         double limits[PAIRS], ours[PAIRS];
-        for (int i = 0; i < PAIRS; i++) { /* which goes first alternates: the caches favour neither */
+        for (int i = 0; i < PAIRS; i++) { /* the first one alternates, so that the caches favour neither */
             if (i % 2 == 0)
                 limits[i] = bare(world, id, memory, size, count);
             ours[i] = library(world, &params, size, count);
@@ -181,7 +184,7 @@ int main(int argc, char **argv)
         serve(&world);
     }
     llcl_stats_t *after = am_stats(&world);
-    bench_note("one buffer on each side, used again and again; batches of 64 MiB, up to LLCL_AM_REQUESTS messages under way");
+    bench_note("one buffer on each side, used repeatedly; batches of 64 MiB, up to LLCL_AM_REQUESTS messages under way");
     am_note_stats(&world, "both ranks", before, after);
     bench_end();
     free(before);

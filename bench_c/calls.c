@@ -1,5 +1,5 @@
-/* Requests of 8 bytes on mapped memory and messages of 8 bytes to oneself, one function for each kind: what bench_c/instructions
-   counts the instructions of. */
+/* Requests of 8 bytes on mapped memory, and messages of 8 bytes from a rank to itself, one function
+ * for each kind. bench_c/instructions counts the instructions of these functions. */
 #include "world.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void count(void *data, llcl_status_t status)
 
 static void (*volatile callback)(void *, llcl_status_t) = count;
 
-/* What is no part of a request: the loop, and the callback's own instructions. */
+/* The loop and the callback alone: bench_c/instructions subtracts them. */
 __attribute__((noinline)) void calls_bare_loop(void)
 {
     for (int i = 0; i < EACH; i++)
@@ -45,7 +45,7 @@ KIND(write_done, llcl_try_write_async(context, &request->as.write))
 KIND(write_callback, llcl_try_write_async(context, &request->as.write))
 KIND(write_blocking, llcl_write(context, &request->as.write))
 
-/* Messages: BATCH are sent, and taken by one poll. */
+/* BATCH messages are sent, then one poll takes them. */
 #define BATCH 50
 
 static void handle(llcl_am_t *message, void *data)
@@ -80,7 +80,7 @@ static void messages(const bench_world_t *world)
     message.header = &word;
     message.header_size = sizeof word;
     bench_check(llcl_am_register(world->context, 0, handle, &handled), "llcl_am_register");
-    bench_check(llcl_am(world->context, &message), "llcl_am"); /* what is made at the first use is there */
+    bench_check(llcl_am(world->context, &message), "llcl_am"); /* takes the costs of the first use */
     for (int i = 0; i < EACH / BATCH; i++) {
         calls_message_send(world->context, &message);
         calls_message_take(world->context);
@@ -102,7 +102,7 @@ int main(int argc, char **argv)
             bench_request_t quiet = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, none, 0);
             bench_request_t done = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, call, LLCL_FLAG_DONE);
             bench_request_t told = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, call, 0);
-            bench_post(world.context, (bench_op_t)op, &told); /* what is made at the first use is there */
+            bench_post(world.context, (bench_op_t)op, &told); /* takes the costs of the first use */
             bench_check(llcl_flush(world.context, world.peer), "llcl_flush");
             (op == BENCH_READ ? calls_read_none : calls_write_none)(world.context, &quiet);
             (op == BENCH_READ ? calls_read_done : calls_write_done)(world.context, &done);

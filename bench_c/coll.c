@@ -1,13 +1,14 @@
-/* Persistent collectives: what init, start and a round cost, for each operation, size, algorithm and engine; beside bare loads and
-   stores and the machine's MPIs. Over several nodes, which are those of one machine that LLCL_NODE_ID makes:
-   LLCL_NODE_ID=0,0,1,1 mpirun -n 4 coll --transport mpi --only barrier,allreduce --peers 'bench_c/peers/start DIR'. */
+/* Persistent collectives: the cost of init, start and a round, for each operation, size, algorithm
+ * and engine, beside bare loads and stores and the machine's MPIs. LLCL_NODE_ID makes several nodes
+ * of one machine: LLCL_NODE_ID=0,0,1,1 mpirun -n 4 coll --transport mpi --only barrier,allreduce
+ * --peers 'bench_c/peers/start DIR'. */
 #include "coll_report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define BUDGET_MS 6
-#define CROWDED_BUDGET_MS 16 /* several turns of the scheduler */
+#define CROWDED_BUDGET_MS 16 /* several time slices */
 #define MOST_CELLS 1024
 
 static const char *about = "Persistent collectives: what init, start and a round cost.";
@@ -95,7 +96,8 @@ static void measure_cell(coll_t *coll, cell_t *cell)
     bench_add(&cell->values[LOOP], NAN, loop_total(&world->loop, &loop) / 1000, NAN);
 }
 
-/* The hand-over of two lines, broadcasts by a flag and a copy, and copies: on two cores of their own only. */
+/* The exchange of two lines, broadcasts by a flag and a copy, and copies. Only if both ranks have a
+ * core of their own. */
 static void measure_raw(coll_t *coll)
 {
     coll_world_t *world = &coll->world;
@@ -117,7 +119,7 @@ static void measure_raw(coll_t *coll)
     }
 }
 
-/* The MPIs and the library take turns; an MPI that needs milliseconds for a barrier has one turn only. */
+/* The MPIs and the library run in turn. An MPI that needs milliseconds for a barrier runs once. */
 static void measure(coll_t *coll)
 {
     int quick = coll->options.quick, repeats = quick ? 2 : coll_crowded(coll) ? 3 : 5, first = 0;

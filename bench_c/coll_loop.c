@@ -6,15 +6,15 @@
 #define MOST_ROUNDS_CROWDED 20000
 #define LEAST_ROUNDS 5
 #define TRIAL_ROUNDS 3
-#define MOST_TURNS 4       /* of a main thread on a shared core, in the work of a round */
-#define LEAST_TURN_NS 2000 /* what a turn of the other one costs is not to be most of it */
+#define MOST_TURNS 4       /* most turns of a main thread on a shared core during the work of a round */
+#define LEAST_TURN_NS 2000 /* so long that the switch to the other thread is a small part of a turn */
 #define LEAST_WORK_NS 100
 
 /* ---- work ---- */
 
 static uint64_t sink;
 
-/* A chain of multiplications: nothing of it can be left out or done earlier. */
+/* A chain of multiplications, which neither compiler nor processor can shorten. */
 static void __attribute__((noinline)) compute(uint64_t steps)
 {
     uint64_t x = sink | 1;
@@ -25,7 +25,7 @@ static void __attribute__((noinline)) compute(uint64_t steps)
     sink = x;
 }
 
-/* By the quickest of many short runs: one that nobody has interrupted. */
+/* From the quickest of many short runs, which was not interrupted. */
 static double steps_per_ns(void)
 {
     static double ratio;
@@ -67,8 +67,9 @@ void loop_once(loop_world_t *world, const loop_form_t *form)
 
 static double starts[MOST_ROUNDS_CROWDED], totals[MOST_ROUNDS_CROWDED];
 
-/* Two main threads on one core are to be like two cores of half the speed, so they take turns during the work. Left to itself the
-   kernel would let one do all of its work before the other one has even started the round. */
+/* Two main threads on one core shall behave like two cores of half the speed, so they take turns
+ * during the work. Otherwise the kernel would let one thread do all of its work before the other
+ * one starts the round. */
 static void work_of(const loop_world_t *world, double work)
 {
     for (unsigned turn = 0; turn < world->turns; turn++) {
@@ -92,10 +93,10 @@ static inline __attribute__((always_inline)) void one_round(const loop_world_t *
         form->wait(form->self);
 }
 
-/* So many rounds in a batch that there are some tens of batches. */
+/* Rounds in a batch, so that there are some tens of batches. */
 static unsigned batch_of(unsigned rounds) { return rounds < 400 ? rounds / 20 + 1 : 20; }
 
-/* The time of all rounds, in ticks; the number of values in `totals` in `count`. */
+/* Returns the time of all rounds in ticks, and in `count` the number of values in `totals`. */
 static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, unsigned rounds,
                         size_t *count)
 {
@@ -106,7 +107,7 @@ static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_
         uint64_t before = bench_ticks(), t0 = before, t1 = 0;
         if (kind != LOOP_ROUNDS) {
             if (form != NULL)
-                __builtin_prefetch(form); /* where a start is found is the caller's to know, also after a large round */
+                __builtin_prefetch(form); /* a miss on the caller's own data is no part of a start, also after a large round */
             loop_meet(world);
             t0 = bench_ticks();
         }
@@ -147,7 +148,8 @@ static loop_result_t slowest(const loop_world_t *world, const loop_result_t *min
     return most;
 }
 
-/* The time of `rounds` rounds by the slowest rank, ns each. All ranks go on with the same number. */
+/* The time of a round at the slowest rank, in ns, from `rounds` rounds. All ranks get the same
+ * number. */
 static double trial(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, unsigned rounds)
 {
     size_t count;
@@ -158,14 +160,15 @@ static double trial(loop_world_t *world, const loop_form_t *form, loop_kind_t ki
 
 static int is_crowded(const loop_world_t *world) { return (int)world->size > bench_cores(); }
 
-/* How many rounds of so many ns fit in the budget. */
+/* How many rounds of `ns` fit in the budget. */
 static unsigned fitting(const loop_world_t *world, double budget, double ns)
 {
     double fit = budget / ns, most = is_crowded(world) ? MOST_ROUNDS_CROWDED : MOST_ROUNDS;
     return fit < LEAST_ROUNDS ? LEAST_ROUNDS : (unsigned)fmin(fit, most);
 }
 
-/* How many rounds fit in the budget, after some that are not counted: what is made at the first use is made in the first. */
+/* How many rounds fit in the budget. Some rounds come before, which take the costs of the first
+ * use. */
 static unsigned rounds_within(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work,
                               double budget_ms)
 {
@@ -173,19 +176,20 @@ static unsigned rounds_within(loop_world_t *world, const loop_form_t *form, loop
     if (first > 20 * budget)
         return LEAST_ROUNDS;
     unsigned rounds = fitting(world, budget, trial(world, form, kind, work, first > budget ? 1 : TRIAL_ROUNDS));
-    /* Where ranks share cores, a few rounds take a turn of each rank; of many a rank does tens in a turn. */
+    /* If ranks share cores, a few rounds take a time slice of each rank; of many rounds a rank does
+     * tens in a slice. */
     for (unsigned before = 0; kind == LOOP_ROUNDS && is_crowded(world) && rounds / 2 > before;) {
         before = rounds;
         rounds = fitting(world, budget, trial(world, form, kind, work, rounds));
     }
-    trial(world, form, kind, work, rounds / 10 + 1); /* threads that slept are awake afterwards */
+    trial(world, form, kind, work, rounds / 10 + 1); /* wakes the threads that slept */
     return rounds;
 }
 
 loop_result_t loop_run(loop_world_t *world, const loop_form_t *form, loop_kind_t kind, double work, double budget_ms)
 {
     double scale = bench_ticks_per_ns();
-    steps_per_ns(); /* calibrated before anything is timed */
+    steps_per_ns(); /* calibrates before anything is timed */
     loop_result_t mine = {.rounds = rounds_within(world, form, kind, work, budget_ms)};
     size_t count;
     loop_meet(world);
@@ -201,8 +205,8 @@ double loop_total(const loop_world_t *world, const loop_result_t *result)
     return is_crowded(world) ? result->mean : result->middle;
 }
 
-/* How much two main threads on one core may work in a round such that, with their turns, both are done after twice the time
-   `pure`, as on two cores of half the speed. */
+/* The work for a round of two main threads on one core, so that both, with their turns, have done
+ * it after twice the time `pure`, as on two cores of half the speed. */
 static double work_in_turns(loop_world_t *world, double pure, double meeting, double budget_ms)
 {
     double turns = pure / LEAST_TURN_NS;

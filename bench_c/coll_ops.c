@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define MOST_BUFFER ((size_t)32 << 20) /* of one rank: with many ranks there are fewer sizes of blocks */
+#define MOST_BUFFER ((size_t)32 << 20) /* bytes of one rank; with many ranks the largest blocks are left out */
 
 static const char *const names[COLL_OPS] = {"barrier", "broadcast", "allreduce", "reduce",         "gather",
                                             "scatter", "allgather", "alltoall",  "reduce_scatter", "scan",
@@ -80,10 +80,10 @@ int coll_overlap_sizes(int quick, size_t sizes[COLL_MOST_SIZES])
 
 /* ---- contents ---- */
 
-/* Byte `i` of what `from` has for `to`. */
+/* Byte `i` of the data that `from` sends to `to`. */
 static char byte_of(uint32_t from, uint32_t to, size_t i) { return (char)(7 * from + 31 * to + i + (i >> 8) + 1); }
 
-/* Number `i` of what `from` has: sums of them are exact. */
+/* Number `i` of the data of `from`. Sums of such numbers are exact. */
 static double number_of(uint32_t from, size_t i) { return (double)(from + 1) * (double)(i % 64 + 1); }
 
 static void fill_bytes(char *to, size_t size, uint32_t from, uint32_t peer)
@@ -116,7 +116,7 @@ static size_t check_numbers(coll_op_t op, size_t size, uint32_t rank, uint32_t r
     size_t count = size / sizeof(double), step = count > 4096 ? 509 : 1;
     size_t first = op == COLL_REDUCE_SCATTER ? count * rank : 0;
     uint32_t up_to = op == COLL_SCAN ? rank + 1 : op == COLL_EXSCAN ? rank : ranks;
-    if (up_to == 0) /* rank 0's output is its own */
+    if (up_to == 0) /* the output of rank 0 */
         return 0;
     for (size_t i = 0; i < count; i += step) {
         double expected = 0;
@@ -137,7 +137,7 @@ size_t coll_check(coll_op_t op, size_t size, uint32_t rank, uint32_t ranks, cons
     size_t bytes = coll_receive_bytes(op, size, ranks), step = bytes > 65536 ? 4093 : 1;
     for (size_t i = 0; i < bytes; i += step) {
         uint32_t block = (uint32_t)(i / size);
-        uint32_t from = bytes > size ? block : 0; /* what comes from one rank comes from the root */
+        uint32_t from = bytes > size ? block : 0; /* a single block comes from the root */
         uint32_t to = op == COLL_ALLTOALL || op == COLL_SCATTER ? rank : 0;
         if (receive[i] != byte_of(from, to, i % size))
             return i + 1;

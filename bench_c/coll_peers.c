@@ -34,8 +34,9 @@ static void take_version(peers_t *peers, const char *line)
         snprintf(peers->versions + used, sizeof peers->versions - used, "%s%s", used ? ", " : "", text);
 }
 
-/* "MPI|mpi,OPERATION,SIZE,FORM,init us,start ns,alone us,loop us", "MPI|mpi-wrong,OPERATION,SIZE,FORM" or
-   "MPI|mpi-overlap,OPERATION,SIZE,FORM,pure us,total us,percent" */
+/* "MPI|mpi,OPERATION,SIZE,FORM,init us,start ns,alone us,loop us",
+ * "MPI|mpi-wrong,OPERATION,SIZE,FORM" or "MPI|mpi-overlap,OPERATION,SIZE,FORM,pure us,total
+ * us,percent" */
 static void take(peers_t *peers, const char *line)
 {
     char mpi[16], kind[16], name[24], form[24];
@@ -66,12 +67,13 @@ void peers_run(peers_t *peers, coll_world_t *world, const char *command, const c
         return;
     coll_fence(world);
     if (world->rank == 0) {
-        /* The connection to the launcher is not for them: it would see this rank alive after its death. */
+        /* The MPIs must not inherit the connection to the launcher, which would take this rank for
+         * alive after its death. */
         char line[1024];
         const char *hub = getenv("LLCL_HUB_FD");
         snprintf(line, sizeof line, "%s%s%s%s %u %s", hub ? "exec " : "", hub ? hub : "", hub ? "<&-; " : "", command, world->size,
                  arguments);
-        bench_unpin(); /* what is started inherits it */
+        bench_unpin(); /* the command inherits the set of processors */
         FILE *output = popen(line, "r");
         if (output == NULL)
             bench_die("cannot run %s", command);

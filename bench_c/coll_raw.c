@@ -2,10 +2,11 @@
 
 #include <string.h>
 
-#define EXCHANGES 50 /* in a batch, so that most batches run undisturbed */
+#define EXCHANGES 50 /* exchanges in a batch: few, so that most batches run undisturbed */
 #define BATCHES 201
 
-/* The median of batches. Nothing but the exchange is in the loop: the library's rounds are compared with what the machine needs. */
+/* The median of batches. The loop contains the exchange only, so it is the least that the machine
+ * needs for a round. */
 double raw_exchanges(coll_world_t *world)
 {
     uint64_t *mine = &world->shared->loop.of[world->rank].rounds, *theirs = &world->shared->loop.of[1 - world->rank].rounds;

@@ -29,7 +29,7 @@ static void line(coll_op_t op, size_t size, const char *who, const char *how, co
            shown(v[ALONE]), shown(v[LOOP]));
 }
 
-/* Only persistent forms have an init, and blocking ones no start. */
+/* Only persistent forms have an init. Blocking forms have no start. */
 static int has_value(const peer_row_t *row, int value)
 {
     return value == INIT ? strcmp(row->form, "persistent") == 0 : value != START || strcmp(row->form, "blocking") != 0;
@@ -73,7 +73,7 @@ static void lines_of(const coll_t *coll, coll_op_t op, size_t size)
 
 void coll_table(const coll_t *coll)
 {
-    printf("\nPersistent collectives: what init, start and a round cost.  [%u ranks on %d cores; medians, the slowest rank's]\n",
+    printf("\nPersistent collectives: the cost of init, start and a round.  [%u ranks on %d cores; medians, the slowest rank's]\n",
            coll->world.size, bench_cores());
     printf("%-15s %9s  %-10s %-21s %10s %10s %10s %10s\n", "operation", "bytes", "who", "how (*: by itself)", "init us", "start ns",
            "alone us", "loop us");
@@ -89,7 +89,7 @@ void coll_table(const coll_t *coll)
            "  ranks than cores both are the mean, with the meeting in `alone`: a median would not show the waiting for a core).\n");
     for (int i = 0; i < coll->peers.count; i++)
         if (coll->peers.rows[i].wrong > 0) {
-            printf("  WRONG: from the second round on the data of the first was sent again; such figures are not compared with.\n");
+            printf("  WRONG: from the second round on the MPI sent the data of the first round again; such figures are not used for comparisons.\n");
             break;
         }
 }
@@ -106,8 +106,8 @@ static void emit(const coll_t *coll, const char *what, int value, size_t size, c
     bench_emit(&record);
 }
 
-/* Against the best that any MPI does in any form. With more ranks than cores only rounds in a loop, and Open MPI only, since MPICH
-   does not yield. */
+/* Compares with the best time of any MPI in any form. With more ranks than cores it compares rounds
+ * in a loop with Open MPI only, since MPICH does not yield. */
 static void against_peers(const coll_t *coll, const cell_t *cell, int value, const char **limit_name, const char **target,
                           bench_series_t *series)
 {
@@ -123,7 +123,7 @@ static void against_peers(const coll_t *coll, const cell_t *cell, int value, con
         *target = "ratio<=1";
 }
 
-/* A blocking call by a round of a plan, which the second such call runs. */
+/* Compares a blocking call with a round of a plan. From the second call on it runs such a round. */
 static void emit_blocking(const coll_t *coll, const cell_t *cell)
 {
     for (int i = 0; i < coll->count; i++) {
@@ -160,7 +160,7 @@ static void emit_cell(const coll_t *coll, const cell_t *cell)
     }
 }
 
-/* The barrier by the exchange of two lines, which it needs. */
+/* Compares the barrier with the exchange of two lines, which it needs. */
 static void emit_barrier(const coll_t *coll)
 {
     const cell_t *cell = &coll->cells[0]; /* the first one: barrier, offload */
@@ -172,7 +172,8 @@ static void emit_barrier(const coll_t *coll)
     emit(coll, "barrier; loop; by cache lines", LOOP, 0, "exchange of two lines", "ratio<=2", &series);
 }
 
-/* The most and the least that start costs, of all sizes of an operation (-1: of all), in repeat `r`; 0: no such repeat. */
+/* The highest and the lowest cost of a start in repeat `r`, over all sizes of an operation (-1: of
+ * all operations). Returns 0 if there is no such repeat. */
 static int range_of_start(const coll_t *coll, int op, uint32_t engine, int r, double *high, double *low)
 {
     *high = *low = NAN;
@@ -187,7 +188,7 @@ static int range_of_start(const coll_t *coll, int op, uint32_t engine, int r, do
     return !isnan(*high);
 }
 
-/* What start costs: at most so much, and the same for all sizes. */
+/* The targets for a start: a highest cost, and about the same cost for all sizes. */
 static void emit_start(const coll_t *coll, int op, uint32_t engine)
 {
     bench_series_t most = {0}, spread = {0}, ratio = {0};
@@ -204,7 +205,7 @@ static void emit_start(const coll_t *coll, int op, uint32_t engine)
     emit(coll, what, START, 0, coll->raws > 0 ? "exchange of two lines" : NULL, asked ? "value<=150" : NULL, &most);
     if (op < 0)
         return;
-    int close = bench_median(&spread) <= 30; /* below that a ratio says nothing */
+    int close = bench_median(&spread) <= 30; /* ns; within that a ratio says nothing */
     snprintf(what, sizeof what, "%s; start; most %s least", name, close ? "less" : "by");
     emit(coll, what, START, 0, close ? NULL : "least", asked ? close ? "value<=30" : "ratio<=1.5" : NULL,
          close ? &spread : &ratio);
@@ -240,7 +241,7 @@ static void emit_others(const coll_t *coll)
 void coll_targets(const coll_t *coll)
 {
     char title[160];
-    snprintf(title, sizeof title, "Persistent collectives of %u ranks, engine offload: what is asked for.", coll->world.size);
+    snprintf(title, sizeof title, "Persistent collectives of %u ranks, engine offload: rows with a target.", coll->world.size);
     bench_set_mode("auto");
     bench_begin(&coll->options, title);
     emit_barrier(coll);
@@ -258,7 +259,7 @@ void coll_targets(const coll_t *coll)
             found |= strcmp(coll->peers.rows[k].mpi, mpis[i]) == 0;
         if (!found) {
             char note[160];
-            snprintf(note, sizeof note, "%s is not installed, or was not asked: nothing is compared with it", mpis[i]);
+            snprintf(note, sizeof note, "%s is not installed or was not run, so no row is compared with it", mpis[i]);
             bench_note(note);
         }
     }

@@ -1,4 +1,4 @@
-/* What `coll` measures, and how it is shown. */
+/* The measurements of `coll`, and their tables. */
 #ifndef LLCL_BENCH_COLL_REPORT_H
 #define LLCL_BENCH_COLL_REPORT_H
 
@@ -11,10 +11,10 @@ typedef struct cell {
     coll_op_t op;
     size_t size;
     uint32_t engine;
-    const char *asked;  /* the algorithm by name; NULL: the library's choice */
+    const char *asked;  /* the algorithm's name; NULL: the library chooses */
     int heap;           /* buffers from the heap; otherwise allocated by the library */
     int blocking;       /* the blocking form; otherwise a plan */
-    char algorithm[32]; /* the one in use; empty: the one asked for cannot do this */
+    char algorithm[32]; /* the algorithm in use; empty: `asked` does not support this case */
     bench_series_t values[VALUES];
 } cell_t;
 
@@ -36,7 +36,7 @@ typedef struct coll {
 
 extern const uint32_t coll_engines[2];
 int coll_crowded(const coll_t *coll);  /* more ranks than cores */
-void coll_table(const coll_t *coll);   /* all that was measured */
-void coll_targets(const coll_t *coll); /* what is asked for, to be seen; all of it to the file */
+void coll_table(const coll_t *coll);   /* prints all measurements */
+void coll_targets(const coll_t *coll); /* prints those with a target, and writes all to the file */
 
 #endif

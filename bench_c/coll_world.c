@@ -23,7 +23,7 @@ static void gather(void *self, const void *mine, size_t size, void *all)
 
 void coll_fence(coll_world_t *world) { gather(world, NULL, 0, NULL); }
 
-/* What a rank tells the others. */
+/* What a rank publishes to the others. */
 typedef struct card {
     llcl_remote_t shared, receive;
 } card_t;
@@ -36,7 +36,7 @@ static void *pointer(coll_world_t *world, uint32_t rank, llcl_remote_t remote, s
     return memory;
 }
 
-/* Memory of the machine for ranks that the library keeps apart, as LLCL_NODE_ID asks for. */
+/* Memory of the machine that all ranks map, also those that LLCL_NODE_ID puts on several nodes. */
 static coll_shared_t *common(coll_world_t *world)
 {
     char name[32], names[LOOP_MOST_RANKS][32];
@@ -57,7 +57,7 @@ static coll_shared_t *common(coll_world_t *world)
     return memory;
 }
 
-/* Whether all ranks map each other's memory, by what each says of rank 0. */
+/* Whether all ranks map each other's memory: each rank says whether it maps that of rank 0. */
 static int is_one_node(coll_world_t *world)
 {
     llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
@@ -128,7 +128,7 @@ void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
     world->loop = (loop_world_t){.rank = world->rank, .size = world->size, .gather = gather, .self = world,
                                  .shared = &world->shared->loop};
     options->show = world->rank == 0;
-    loop_place(world->rank, world->size); /* this thread only: those of the library were born before */
+    loop_place(world->rank, world->size); /* this thread only: the library's threads have started before */
 }
 
 void coll_close(coll_world_t *world)
@@ -240,7 +240,7 @@ int coll_plan(coll_world_t *world, coll_op_t op, size_t size, uint32_t engine, c
     uint64_t before = bench_ticks();
     llcl_status_t status = init(op, &params, &plan->plan);
     double spent = (double)(bench_ticks() - before) / bench_ticks_per_ns();
-    if (status == LLCL_ERR_UNSUPPORTED) /* at all ranks alike */
+    if (status == LLCL_ERR_UNSUPPORTED) /* all ranks get the same status */
         return 0;
     coll_must(status, coll_op_name(op));
     plan->init = slowest(world, spent);

@@ -1,4 +1,5 @@
-/* `make demo`: two processes on one machine read, write and update each other's memory; about two seconds. */
+/* `make demo`: two processes on one machine read, write and update each other's memory, for about
+ * two seconds. */
 #include "world.h"
 
 #include <unistd.h>
@@ -8,13 +9,13 @@
 static uint64_t flag __attribute__((aligned(2 * BENCH_LINE)));
 static double t1_t0[ROUNDS], t2_t0[ROUNDS];
 
-/* The completion: a function pointer, called exactly once for each accepted request. */
+/* The completion: the library calls it exactly once for each accepted request. */
 static void arrived(void *data, llcl_status_t status)
 {
     __atomic_store_n((uint64_t *)data, status == LLCL_OK ? 1 : LLCL_WORD_FAILED, __ATOMIC_RELEASE);
 }
 
-/* t0: post; t1: accepted; t2: the callback has been here. */
+/* t0: before the post. t1: accepted. t2: the callback has run. */
 static void one_by_one(const bench_world_t *world, bench_op_t op)
 {
     bench_request_t request = world_request(world, op, BENCH_MAPPED, 0, 8, llcl_callback(arrived, &flag), 0);
@@ -76,7 +77,7 @@ int main(int argc, char **argv)
     world_open(&world, &options, 4096);
     greet(&world);
     if (options.show) {
-        bench_sleep_us(20000); /* the other rank has said hello */
+        bench_sleep_us(20000); /* the other rank prints its line first */
         table(&world);
     }
     world_close(&world);

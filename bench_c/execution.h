@@ -1,4 +1,4 @@
-/* What --mode asks for. Apart from bench.h, which knows no library. */
+/* The option --mode as LLCL_EXECUTION_*. Not in bench.h, which uses nothing of the library. */
 #ifndef LLCL_BENCH_EXECUTION_H
 #define LLCL_BENCH_EXECUTION_H
 

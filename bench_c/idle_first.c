@@ -1,5 +1,5 @@
-/* The first request after a long idle time, when the progress thread sleeps in the kernel and the caches are cold:
-   what does it pay, and do the requests right behind it pay again? */
+/* The cost of the first request after a long idle time, when the progress thread sleeps in the
+ * kernel and the caches are cold; and whether the requests right behind it pay again. */
 #include "world.h"
 
 #define BURST 16
@@ -15,7 +15,7 @@ static double once(const bench_world_t *world, const bench_request_t *request, w
     __atomic_store_n(&word, 0, __ATOMIC_RELAXED);
     uint64_t t0 = bench_ticks();
     bench_post(world->context, request->op, request);
-    if (how == WAIT_WORD) /* lends this thread to the library */
+    if (how == WAIT_WORD) /* this thread works for the library while it waits */
         bench_check(llcl_wait_word(world->context, &word, 1, -1), "llcl_wait_word");
     bench_wait(&word, 1);
     return (double)(bench_ticks() - t0) / bench_ticks_per_ns();
@@ -36,14 +36,14 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
                              .limit_name = !kernel ? "futex wake" : offload ? "futex wake + process_vm" : "process_vm", .ranks = (int)world->size, .threads = 1,
                              .size = 8, .count = 1};
     if (caller_can)
-        record.target = kernel ? "ratio<=1.5" : "ratio<=0.5"; /* no wake-up in it */
+        record.target = kernel ? "ratio<=1.5" : "ratio<=0.5"; /* the request must not pay a wake-up */
     else if (offload)
         record.target = "ratio<=1.5";
     bench_record_t next = record;
     next.what = rest;
     next.limit_name = "futex wake";
     next.count = BURST - 1;
-    next.target = offload ? "ratio<=0.25" : NULL; /* not a wake-up per request */
+    next.target = offload ? "ratio<=0.25" : NULL; /* the next requests must not pay a wake-up each */
     bench_request_t request = world_request(world, BENCH_WRITE, memory, 0, 8, llcl_store_on(&word), flags);
     for (int i = 0; i < options->repeats; i++) {
         double wake = world_wake(world, idle_us), behind[BURST], system_call = 0;
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
         measure(&world, &options, BENCH_MAPPED, LLCL_FLAG_DEFER, WAIT_WORD);
         if (!options.quick)
             measure(&world, &options, BENCH_MAPPED, LLCL_FLAG_DEFER, WAIT_SPIN);
-        bench_note("a caller that only spins does not lend itself: a deferred request then needs the progress thread awake");
+        bench_note("a caller that only spins does no work for the library, so the progress thread must wake up for a deferred request");
         bench_end();
     }
     world_close(&world);

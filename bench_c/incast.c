@@ -1,5 +1,6 @@
-/* Many senders, one receiver: total rate, fairness, how hot the hottest counter of credits is, and what memory the receiver
-   spends, with the policy in force. Rank 0 receives, all others send; one process each. */
+/* Many senders, one receiver: total rate, fairness, changes of the most contended credit counter,
+ * and the receiver's memory, with the policy in force. Rank 0 receives, all others send; each rank
+ * is a process. */
 #include "am_flow.h"
 #include "resident.h"
 
@@ -18,7 +19,7 @@ typedef struct incast {
     const char *policy;
     uint32_t senders;
     llcl_capabilities_t can;
-    uint64_t memory; /* rank 0: of its slots and places for replies, as it says itself */
+    uint64_t memory; /* rank 0: bytes of its slots and reply slots, from its statistics */
 } incast_t;
 
 static const char *case_of(const incast_t *incast, const char *what)
@@ -28,7 +29,7 @@ static const char *case_of(const incast_t *incast, const char *what)
     return name;
 }
 
-/* Changes of the counter that sees most of them, by all senders. */
+/* The changes by all senders of the counter that is changed most. */
 static double hottest(const llcl_stats_t *before, const llcl_stats_t *after, uint32_t ranks)
 {
     double most = 0;
@@ -88,8 +89,9 @@ static void rates(incast_t *incast, const bench_options_t *options)
     free(last);
 }
 
-/* A slot and a place for a reply take about as much in both schemes: header, mark and payload. With a buffer per peer, each
-   sender must find the same number of slots as here all of them together. */
+/* Compares with a scheme of one buffer per peer, in which each sender has as many slots as all
+ * senders share here. A slot and a reply slot take about the same memory in both schemes: header,
+ * mark and payload. */
 static void memory(const incast_t *incast)
 {
     double slot = AM_HEADER_UP_TO + BENCH_LINE + (double)incast->can.am_medium;
@@ -125,7 +127,7 @@ int main(int argc, char **argv)
     bench_check(llcl_query(incast.world.context, &incast.can), "llcl_query");
     incast.policy = policy_names[incast.can.am_policy <= LLCL_AM_POLICY_DISTRIBUTED ? incast.can.am_policy : 0];
     flow_t first = {.shape = FLOW_INCAST, .ranks = incast.senders, .threads = 1, .size = 8, .ms = 5};
-    flow_run(incast.flows, &first); /* whatever happens once has happened */
+    flow_run(incast.flows, &first); /* takes the costs of the first use */
     bench_begin(&options, about);
     rates(&incast, &options);
     if (incast.world.rank == 0)

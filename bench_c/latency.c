@@ -1,4 +1,5 @@
-/* Latency as listing 6 of the paper measures it: t0, post, wait for the callback's flag, t2; one request at a time. */
+/* Latency as listing 6 of the paper measures it: t0, post, wait for the callback's flag, t2; one
+ * request at a time. */
 #include "world.h"
 
 #define SAMPLES 20000
@@ -32,7 +33,7 @@ static double once(const bench_world_t *world, const bench_request_t *request)
 
 static void library(const bench_world_t *world, const bench_request_t *request, size_t count, double *median, double *p99)
 {
-    for (size_t i = 0; i < count / 8 + 4; i++) /* the progress thread is awake and the caches are warm */
+    for (size_t i = 0; i < count / 8 + 4; i++) /* wakes the progress thread and warms the caches */
         once(world, request);
     for (size_t i = 0; i < count; i++)
         samples[i] = once(world, request);

@@ -18,7 +18,8 @@
 
 enum { ORDER_LINE = 1, ORDER_MAILBOX, ORDER_ADD, ORDER_SLEEP, ORDER_TOUCH, ORDER_ECHO, ORDER_STREAM, ORDER_QUIT };
 
-/* A word alone on two cache lines (the second keeps the adjacent-line prefetcher away). */
+/* A word alone on two cache lines. The second line is there because of the adjacent-line
+ * prefetcher. */
 typedef struct lone_word {
     uint64_t value __attribute__((aligned(2 * BENCH_LINE)));
 } lone_word_t;
@@ -28,8 +29,8 @@ typedef struct arena {
     lone_word_t ping, pong, word;
     lone_word_t woke;          /* when the sleeper ran again, ns; 0: not yet */
     lone_word_t asleep;        /* the helper is about to sleep */
-    uint32_t order __attribute__((aligned(2 * BENCH_LINE))); /* grows by one per order; futex */
-    uint32_t done __attribute__((aligned(2 * BENCH_LINE)));  /* follows it; futex */
+    uint32_t order __attribute__((aligned(2 * BENCH_LINE))); /* the number of orders to the helper; a futex */
+    uint32_t done __attribute__((aligned(2 * BENCH_LINE)));  /* the number of orders it has done; a futex */
     uint32_t bell __attribute__((aligned(2 * BENCH_LINE)));  /* futex of limits_wake */
     int kind, core;
     unsigned rounds;
@@ -37,7 +38,7 @@ typedef struct arena {
 
 struct limits {
     arena_t *arena;
-    ring_t *rings;       /* to the helper, and back */
+    ring_t *rings;       /* one to the helper, one back */
     pid_t helper;
     ring_end_t to, from; /* this process's ends of them */
     size_t bytes;
@@ -67,7 +68,7 @@ static void *map(size_t size, int flags)
     return memory;
 }
 
-/* ---- both sides of the games ---- */
+/* ---- both sides of each measurement ---- */
 
 static void play_line(arena_t *arena, unsigned rounds, int second)
 {
@@ -187,7 +188,7 @@ limits_t *limits_open(size_t bytes)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(0);
-        const char *hub = getenv("LLCL_HUB_FD"); /* else the launcher would see this rank alive after its death */
+        const char *hub = getenv("LLCL_HUB_FD"); /* with it open the launcher would take this rank for alive after its death */
         if (hub != NULL)
             close(atoi(hub));
         helper_main(limits);
@@ -214,7 +215,7 @@ void limits_close(limits_t *limits)
 double limits_line(limits_t *limits, unsigned rounds, int here, int there)
 {
     start(limits, ORDER_LINE, rounds + 100, here, there);
-    play_line(limits->arena, 100, 0); /* the helper is awake after this */
+    play_line(limits->arena, 100, 0); /* wakes the helper */
     uint64_t before = bench_now_ns();
     arena_t *arena = limits->arena;
     for (uint64_t i = 0, mine = 200; i < rounds; i++, mine += 2) {
@@ -244,7 +245,7 @@ double limits_mailbox(limits_t *limits, unsigned rounds, int here, int there)
 
 double limits_ring_way(limits_t *limits, unsigned rounds, int here, int there)
 {
-    const unsigned warm = 2 * RING_SLOTS; /* all slots are in the caches, and the helper is awake */
+    const unsigned warm = 2 * RING_SLOTS; /* brings all slots into the caches, and wakes the helper */
     start(limits, ORDER_ECHO, warm + rounds, here, there);
     uint64_t before = 0;
     for (unsigned i = 0; i < warm + rounds; i++) {
@@ -301,7 +302,7 @@ double limits_wake(limits_t *limits, unsigned idle_us, int here, int there)
     uint64_t before = bench_now_ns();
     __atomic_add_fetch(&arena->bell, 1, __ATOMIC_RELEASE);
     futex_wake(&arena->bell);
-    finish(limits); /* gives the core away where the sleeper needs it */
+    finish(limits); /* yields if the sleeper needs this core */
     return (double)(arena->woke.value - before);
 }
 

@@ -1,4 +1,5 @@
-/* The raw limits of this machine, with no library: what every other figure is to be compared with. */
+/* Prints the limits of this machine without any library, with which the other figures are
+ * compared. */
 #include "bench.h"
 #include "limits.h"
 
@@ -34,7 +35,7 @@ static const struct row {
     const char *what;
     size_t size;
     int processes;
-    unsigned rounds; /* in one repeat */
+    unsigned rounds; /* rounds in one repeat */
     double (*measure)(unsigned rounds);
 } rows[] = {
     {"cache line one way; one line", 8, 2, 20000, line},

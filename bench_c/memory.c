@@ -1,5 +1,5 @@
-/* Resident memory of a rank, and what a peer costs that is never talked to, and one that is: run it with different
-   numbers of ranks. */
+/* The resident memory of a rank, and the memory that a peer costs it, before and after the first
+ * contact. The curve over different numbers of ranks is the result. */
 #include "resident.h"
 #include "world.h"
 
@@ -10,7 +10,7 @@
 
 static const char *about = "Resident memory of a rank after llcl_init, and what each peer takes, untouched and written to.";
 
-/* The same program as a world of one: the measure for what the peers add. */
+/* Runs this program as a world of one rank. The difference is the memory for peers. */
 static resident_t alone_resident(const bench_options_t *options)
 {
     int ends[2];
@@ -62,7 +62,7 @@ static void show(uint32_t size, const char *what, const char *unit, double value
     bench_emit(&record);
 }
 
-/* Rank 0 writes a word to every rank: what that adds. */
+/* Rank 0 writes a word to every rank. Returns the memory that this adds. */
 static usage_t contact(llcl_context_t *context, const llcl_remote_t *words)
 {
     usage_t before = usage(), after;
@@ -110,7 +110,7 @@ static void report(const bench_options_t *options, uint32_t size, const resident
     show(size, "per contacted peer; address space", "KiB", touched.address_kib / peers);
     show(size, "per contacted peer; resident with page tables", "KiB", touched.own_kib / peers);
     show(size, "per contacted peer; of that private", "KiB", touched.private_kib / peers);
-    bench_note("own memory: resident pages but those of program and libraries that reflect their files; contacted: a word was written to a region of each");
+    bench_note("own memory: resident pages without unchanged pages of the program's and libraries' files; contacted: rank 0 has written a word to a region of each rank");
     bench_end();
 }
 
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
         alone = alone_resident(&options);
     llcl_context_t *context = open_context(&options);
     uint32_t size = llcl_size(context);
-    bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes"); /* everyone is there */
+    bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes"); /* all ranks have initialised */
     resident_t mine = resident(), *all = calloc(size, sizeof *all);
     llcl_remote_t *words = calloc(size, sizeof *words);
     if (all == NULL || words == NULL)
@@ -142,7 +142,7 @@ int main(int argc, char **argv)
     bench_check(llcl_allgather_bytes(context, &word, sizeof word, words), "llcl_allgather_bytes");
     if (llcl_rank(context) == 0)
         report(&options, size, all, alone, contact(context, words));
-    bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes"); /* nobody's memory goes before */
+    bench_check(llcl_allgather_bytes(context, NULL, 0, NULL), "llcl_allgather_bytes"); /* no rank frees its memory before */
     free(words);
     free(all);
     bench_check(llcl_finalize(context), "llcl_finalize");

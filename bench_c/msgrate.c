@@ -1,5 +1,6 @@
-/* Message rate as listing 7 measures it: every thread posts as fast as it can for a fixed time; what has completed by
-   then, divided by that time, is the rate. Each thread works on cache lines of its own. */
+/* Message rate as listing 7 of the paper measures it: every thread posts as fast as it can for a
+ * fixed time. The rate is the number of completed operations divided by that time. Each thread
+ * works on cache lines of its own. */
 #include "world.h"
 
 #include <pthread.h>
@@ -19,14 +20,14 @@ static const char *about =
     "Message rate of 8-byte requests on mapped memory, threads posting as fast as they can (listing 7).";
 
 typedef struct worker {
-    uint64_t completed __attribute__((aligned(2 * BENCH_LINE))); /* changed by completions */
+    uint64_t completed __attribute__((aligned(2 * BENCH_LINE))); /* completions count here */
     uint64_t accepted __attribute__((aligned(2 * BENCH_LINE)));
     uint64_t started; /* ns */
     const bench_world_t *world;
     bench_request_t request;
     plain_params_t plain;
     int bare;    /* the plain function instead of the library */
-    int flushes; /* one for each WINDOW */
+    int flushes; /* flush after each WINDOW of operations */
 } worker_t;
 
 static worker_t workers[MOST_THREADS];
@@ -39,8 +40,8 @@ static void count_one(void *data, llcl_status_t status)
     __atomic_fetch_add((uint64_t *)data, status == LLCL_OK ? 1 : LLCL_WORD_FAILED, __ATOMIC_RELEASE);
 }
 
-/* For one posting thread, whose completions run one after the other: without the locked instruction, which takes as long as the
-   rest of a request. */
+/* For a single posting thread, whose completions run one after the other. A locked instruction
+ * would take as long as the rest of the request. */
 static void count_alone(void *data, llcl_status_t status)
 {
     uint64_t *fired = data;
@@ -59,7 +60,7 @@ static void flushed_loop(worker_t *w)
     w->accepted = accepted;
 }
 
-/* `op` and `bare` are constants where this is inlined, so that each combination is a loop of its own. */
+/* Inlined with constant `op` and `bare`, so that each combination becomes a loop of its own. */
 static inline __attribute__((always_inline)) void loop(worker_t *w, bench_op_t op, int bare)
 {
     uint64_t accepted = 0;
@@ -92,7 +93,7 @@ static void *work(void *data)
 }
 
 typedef struct rate {
-    double millions;     /* per second, all threads together */
+    double millions;     /* operations per second of all threads together */
     double fairness;     /* slowest / fastest thread */
 } rate_t;
 
@@ -127,14 +128,14 @@ static rate_t run(const bench_world_t *world, bench_op_t op, tell_t tell, int th
         pthread_join(ids[i], NULL);
     if (!bare)
         bench_check(llcl_flush_all(world->context), "llcl_flush_all");
-    uint64_t end = bench_now_ns(), start = end; /* the end: when the last one has completed, queued ones included */
+    uint64_t end = bench_now_ns(), start = end; /* all operations have completed, also queued ones */
     uint64_t total = 0, least = UINT64_MAX, most = 0;
     for (int i = 0; i < threads; i++) {
         const worker_t *w = &workers[i];
         if (!bare && (tell == TELL_ADD || tell == TELL_CALL) && w->completed != w->accepted)
             bench_die("msgrate: thread %d: %llu accepted, %llu completed after the flush", i,
                       (unsigned long long)w->accepted, (unsigned long long)w->completed);
-        start = w->started < start ? w->started : start; /* not this thread's clock: it may be scheduled late */
+        start = w->started < start ? w->started : start; /* the workers' start times, since this thread may run late */
         total += w->accepted;
         least = w->accepted < least ? w->accepted : least;
         most = w->accepted > most ? w->accepted : most;
@@ -143,8 +144,9 @@ static rate_t run(const bench_world_t *world, bench_op_t op, tell_t tell, int th
     return (rate_t){(double)total / (double)(end - start) * 1e3, most ? (double)least / (double)most : NAN};
 }
 
-/* One thread, in batches so short that most of them run undisturbed on a busy machine; plain function and library in
-   turn, medians of both. What is queued is flushed within the batch. */
+/* One thread, plain function and library in turn, in batches so short that most run undisturbed on
+ * a busy machine. The figures are medians. A batch includes the flush of operations that were
+ * queued. */
 static inline __attribute__((always_inline)) double batch(const worker_t *w, bench_op_t op, int bare)
 {
     uint64_t before = bench_ticks();
@@ -177,7 +179,7 @@ static void short_batches(const bench_world_t *world, bench_op_t op, tell_t tell
         times[0][i] = batch_of(w, op, 1);
         times[1][i] = batch_of(w, op, 0);
     }
-    bench_check(llcl_flush_all(world->context), "llcl_flush_all"); /* nothing touches the worker's words afterwards */
+    bench_check(llcl_flush_all(world->context), "llcl_flush_all"); /* no operation accesses the worker's words after this */
     *bare = bench_percentile(times[0], BATCHES, 50);
     *ours = bench_percentile(times[1], BATCHES, 50);
 }
@@ -190,7 +192,8 @@ static void emit(const bench_world_t *world, const char *what, const char *unit,
     bench_emit(&record);
 }
 
-/* All thread counts, one after the other in every repeat, so that a rate is compared with its neighbours in time. */
+/* Every repeat measures all thread counts one after the other, so that rates of about the same time
+ * are compared. */
 static void measure(const bench_world_t *world, const bench_options_t *options, bench_op_t op, tell_t tell)
 {
     static const int full[] = {1, 2, 4, 8, 15}, few[] = {1, 2, 15};
@@ -216,7 +219,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
         bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
     char what[64], name[96];
     snprintf(what, sizeof what, "%s; %s", bench_op_name(op), tell_names[tell]);
-    if (tell != TELL_FLUSH) { /* a batch is flushed once, if at all */
+    if (tell != TELL_FLUSH) { /* a batch has one flush at most */
         snprintf(name, sizeof name, "%s; per op", what);
         emit(world, name, "ns", 1, "plain function",
              !mapped_path                                       ? NULL
@@ -231,7 +234,8 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     for (int i = 0; i < how_many; i++)
         emit(world, what, "M/s", counts[i], "plain function", NULL, &rates[i]);
     snprintf(name, sizeof name, "%s; 15 threads / best", what);
-    /* A flush of offload mode waits for the progress thread, each time: that is no message rate. */
+    /* In offload mode each flush waits for the progress thread, so the figure is no message rate
+     * and has no target. */
     const char *target = tell == TELL_FLUSH && !mapped_path ? NULL : "ratio>=0.9";
     emit(world, name, "M/s", 15, "best thread count", target, &to_best);
     snprintf(name, sizeof name, "%s; slowest / fastest thread", what);

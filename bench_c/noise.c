@@ -1,6 +1,7 @@
-/* What threads that sleep in llcl_wait_word cost the others: a peer that writes to other words of their rank, and a core on
-   which somebody computes. Rank 1's threads sleep; rank 0 writes, or computes. The limits are those of the same run: a plain
-   function that does what a write does, and the interrupts without any sleeper. */
+/* The cost of threads that sleep in llcl_wait_word for a peer that writes to other words of their
+ * rank, and for a core that computes. Rank 1's threads sleep; rank 0 writes, or computes. The
+ * limits are from the same run: a plain function that does what a write does, and the interrupts
+ * without any sleeper. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 #include "world.h"
 
 #define MOST 17
-#define FIRST_WORD 1024 /* of the words that are slept on. Those that are written lie two pages before, and their first one shares
-                           the bit of the first sleeper's in the library's marks: what an unlucky writer pays. */
+#define FIRST_WORD 1024 /* index of the first word on which a thread sleeps. The writer's words lie two pages before; their
+                           first one shares a bit of the library's marks with the first sleeper: the worst case. */
 #define WRITES 200000
 
 static const char *about =
@@ -23,7 +24,8 @@ static void *sleep_on(void *word)
     return NULL;
 }
 
-/* Of the interrupts with which other cores ask this one to do something, as a fence is; NAN: the kernel does not tell. */
+/* The number of function-call interrupts of a core, by which other cores make it execute a fence.
+ * NAN: the kernel does not tell. */
 static double interrupts(int core)
 {
     FILE *file = fopen("/proc/interrupts", "r");
@@ -116,13 +118,13 @@ int main(int argc, char **argv)
         }
         fence(&world);
         if (options.show) {
-            bench_sleep_us(1200000); /* the sleepers' first second */
+            bench_sleep_us(1200000); /* in their first second the sleepers still wake up */
             measure(&world, &options, sleepers[i], &quiet);
         }
         fence(&world);
     }
     if (options.show) {
-        bench_note("the target of 10 interrupts a second leaves room for the system's own and for the library's threads");
+        bench_note("the target of 10 interrupts a second allows for those of the system and of the library's threads");
         bench_end();
     }
     for (int i = 0; options.show && i < MOST; i++) {

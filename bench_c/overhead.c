@@ -1,5 +1,6 @@
-/* Overhead as listing 6 measures it: t1 - t0, what the caller pays to post one request; the callback is then waited for. What is
-   measured: from the end of the wait for the previous request until the call has returned and everything it had to read is there. */
+/* Overhead as listing 6 of the paper measures it: t1 - t0 is what the caller pays to post one
+ * request; then it waits for the callback. The time begins when the wait for the previous request
+ * ends. It ends when the call has returned and all its loads have completed. */
 #include "world.h"
 
 #define SAMPLES 20000
@@ -9,20 +10,21 @@ static const char *about = "Post overhead t1 - t0 of 8-byte requests, one at a t
 static double samples[SAMPLES] __attribute__((aligned(2 * BENCH_LINE)));
 static uint64_t flag __attribute__((aligned(2 * BENCH_LINE)));
 
-static uint64_t posted __attribute__((aligned(2 * BENCH_LINE))); /* not beside the flag, which another core writes */
+static uint64_t posted __attribute__((aligned(2 * BENCH_LINE))); /* on another line than the flag, which another core writes */
 
-/* Counts instead of setting a flag: the poster then has no flag to clear, whose cache line it would first have to fetch back from
-   the thread that ran the callback, and the next post would wait for that. */
+/* Counts instead of setting a flag. To clear a flag the poster would have to fetch its cache line
+ * back from the thread that ran the callback, and the next post would wait for that. */
 static void count(void *data, llcl_status_t status)
 {
     uint64_t *fired = data;
     __atomic_store_n(fired, status == LLCL_OK ? *fired + 1 : LLCL_WORD_FAILED, __ATOMIC_RELEASE);
 }
 
-/* The clock, read when all loads before it have ended. Without the barrier a processor reads t0 while it still waits for the cache
-   line of the flag, having guessed that the wait ends here, and t1 while the call is under way: t1 - t0 then holds the rest of
-   the wait for the previous request, which is no part of the post. Stores that the call has made and that are on their
-   way are not waited for: a caller does not wait for them either. */
+/* Reads the clock when all loads before it have completed. Without the barrier a processor that
+ * predicts the end of the wait reads t0 while it still waits for the flag's cache line, and t1
+ * while the call is under way. Then t1 - t0 contains the rest of the wait for the previous request,
+ * which is no part of the post. The barrier does not wait for stores of the call, since a caller
+ * does not wait for them either. */
 static inline uint64_t ordered_ticks(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -84,8 +86,9 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
     bench_emit(&ticks);
 }
 
-/* Posts one right behind the other, as a program with much to do posts: the timer is read once for all of them, so that
-   neither its own cost nor its step shows. The burst fits the queue; it is waited for before the next one. */
+/* Posts a burst of requests without a wait between them. The clock is read once for the burst, so
+ * neither its cost nor its step shows. The burst fits into the queue, and ends before the next one
+ * begins. */
 static void measure_burst(bench_world_t *world, const bench_options_t *options, bench_op_t op, uint32_t flags)
 {
     size_t bursts = options->quick ? 100 : 400;

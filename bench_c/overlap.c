@@ -1,5 +1,6 @@
-/* How much of a collective's time a computing main thread gets back; and how soon a broadcast passes main threads that compute and
-   never call the library: by the thread that delivers, or by the progress threads. */
+/* How much of a collective's time overlaps with the computation of main threads; and how soon a
+ * broadcast arrives at main threads that compute and never call the library, when the delivering
+ * thread or the progress threads run its steps. */
 #include "coll_peers.h"
 #include "overlap.h"
 

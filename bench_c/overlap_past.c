@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#define SLICE_NS 100       /* of work between two looks */
-#define QUIET_NS 300000    /* of work before a round is started */
+#define SLICE_NS 100       /* work between two looks */
+#define QUIET_NS 300000    /* work before a round starts */
 #define GIVE_UP_NS 2e9     /* a round that takes longer is a defect */
 #define MOST_ROUNDS 200
 #define ENOUGH_NS 100e6    /* no further rounds after this time, but five at least */
@@ -15,10 +15,12 @@ typedef struct past {
     int told;
 } past_t;
 
-/* Of the completion, where the other rank maps it: a broadcast has no use for this buffer. */
+/* The word of the completion. It lies in the send buffer, which peers map and rank 1's broadcast
+ * does not use. */
 static uint64_t *word_of(const past_t *past) { return (uint64_t *)(void *)past->world->send_memory; }
 
-/* When the buffer had the round's number at both ends, if it has it everywhere; else 0. */
+/* The time at which the buffer had the round's number at both ends, or 0 if it has another number
+ * somewhere. */
 static uint64_t there_since(const past_t *past, uint64_t round)
 {
     const uint64_t *words = (const uint64_t *)(const void *)past->world->receive_memory;

@@ -1,5 +1,6 @@
-/* What a good C programmer writes where no library is needed: check the bounds, do the work. The measure for the
-   library's mapped path. In a translation unit of its own, so that it costs a call as the library does. */
+/* Plain C functions that check the bounds and do the work. The library's path to mapped memory is
+ * compared with them. They have a translation unit of their own, so that each costs a call, as the
+ * library does. */
 #ifndef LLCL_PLAIN_H
 #define LLCL_PLAIN_H
 
@@ -18,7 +19,7 @@ typedef struct plain_params {
     uint64_t operand; /* fetch-add: `local` receives the old value */
 } plain_params_t;
 
-/* 0, or -1 where the bounds are left (or, fetch-add, the target is not aligned). */
+/* Returns 0, or -1 if the access is out of bounds or the target of a fetch-add is not aligned. */
 int plain_write(const plain_params_t *params);
 int plain_read(const plain_params_t *params);
 int plain_fetch_add(const plain_params_t *params);

@@ -10,7 +10,7 @@ resident_t resident(void)
 {
     FILE *file = fopen("/proc/self/smaps", "r");
     char line[512], path[256];
-    int backed = 0; /* the mapping at hand shows a file of a file system */
+    int backed = 0; /* the present mapping is one of a file on a file system */
     resident_t sum = {0, 0};
     if (file == NULL)
         bench_die("resident: /proc/self/smaps cannot be read");

@@ -19,7 +19,7 @@ void ring_send(ring_end_t *end, const void *payload, size_t size)
     ring_slot_t *slot = &end->ring->slots[at];
     if (payload != NULL)
         memcpy(end->ring->payloads[at], payload, size);
-    slot->body[0] = 1; /* as many words as the library writes: whose it is, its size, its tag, and 8 bytes */
+    slot->body[0] = 1; /* as many words as the library writes: sender, size, tag, and 8 bytes */
     slot->body[1] = size;
     slot->body[2] = 0;
     slot->body[3] = end->next;

@@ -1,7 +1,7 @@
-/* What the interface costs where the machine costs little: one put and one blocking write of 8 bytes, the barrier of the world by
- * its name, and boxes with strides. The limits are what a program does by itself: an inlined store through llcl_remote_pointer, a
- * plan of its own for the barrier, a loop over mapped memory; and for memory that only its owner can touch (run with
- * LLCL_CMA=off) a write for each piece. */
+/* The cost of short calls of the interface: a put and a blocking write of 8 bytes, llcl_barrier,
+ * and boxes with strides. The limits are what a program can do by itself: an inlined store through
+ * llcl_remote_pointer, a plan of its own for the barrier, a loop over mapped memory. For memory
+ * that only its owner can access (LLCL_CMA=off) the limit is a write for each piece. */
 #include <string.h>
 
 #include "llcl_inline.h"
@@ -32,7 +32,7 @@ static double stores(const bench_world_t *world)
     return since(begin, CALLS);
 }
 
-/* The same word through a window of llcl_inline.h. */
+/* Writes the word through a window of llcl_inline.h. */
 static double puts_inline(const bench_world_t *world)
 {
     llcl_window_t window = llcl_window(world->context, world->peer, world->remote[BENCH_MAPPED], MANY * STRIDE);
@@ -60,7 +60,7 @@ static double writes(const bench_world_t *world, int blocking)
     return since(begin, CALLS);
 }
 
-/* By every rank. */
+/* Collective. */
 static double barriers(const bench_world_t *world, llcl_coll_t *plan)
 {
     bench_check(llcl_barrier(world->context), "llcl_barrier");
@@ -99,7 +99,7 @@ static double boxes(const bench_world_t *world, bench_memory_t memory, size_t si
     return since(begin, count);
 }
 
-/* What somebody writes by hand who has the pointer. */
+/* The loop that a program with the pointer would write. */
 static double loops(const bench_world_t *world, size_t size, size_t pieces)
 {
     uint64_t begin = bench_ticks();

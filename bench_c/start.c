@@ -1,5 +1,5 @@
-/* What a job of n ranks costs: from its launcher's start to its end. What a peer costs tells `memory`.
-   Run it with different numbers of ranks: the curve is the result. */
+/* The time of a job of n ranks, from its launcher's start to its end. The curve over different
+ * numbers of ranks is the result. The program `memory` measures the memory that a peer costs. */
 #include "world.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 static const char *about = "Start, first collectives and end of a job.";
 
-/* Milliseconds since the launcher was started; the kernel tells that in ticks of 10 ms. */
+/* Milliseconds since the launcher's start, which the kernel tells in steps of 10 ms. */
 static double since_launch(void)
 {
     char path[64], text[1024], *field;
@@ -20,7 +20,7 @@ static double since_launch(void)
     if (file == NULL || fgets(text, sizeof text, file) == NULL)
         bench_die("start: cannot read %s", path);
     fclose(file);
-    field = strrchr(text, ')'); /* field 2 ends; the start time is field 22 */
+    field = strrchr(text, ')'); /* the end of field 2; the start time is field 22 */
     for (at = 2; field != NULL && at < 22; at++)
         field = strchr(field + 1, ' ');
     if (field == NULL)
@@ -36,7 +36,7 @@ static void show(uint32_t size, const char *what, const char *unit, double value
     bench_emit(&record);
 }
 
-/* Milliseconds since `*from`, which moves on. */
+/* Milliseconds since `*from`; sets `*from` to the present time. */
 static double lap(uint64_t *from)
 {
     uint64_t now = bench_now_ns();
@@ -45,7 +45,7 @@ static double lap(uint64_t *from)
     return ms;
 }
 
-/* Rank 0 writes a word to every rank; the others are at rest. */
+/* Rank 0 writes a word to every rank, while the others sleep. */
 static void contact(llcl_context_t *context, const llcl_remote_t *words)
 {
     uint32_t size = llcl_size(context), peer;

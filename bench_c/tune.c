@@ -1,12 +1,13 @@
-/* Measures every algorithm of every collective operation with this many ranks, and appends what is quickest to a table that
-   LLCL_COLL_TABLE reads: llcl-run -n 4 tune FILE, or tune FILE allgather alltoall for these operations only. Run it from few ranks
-   to many: the first row that fits wins. */
+/* Measures every algorithm of every collective operation with this number of ranks, and appends the
+ * quickest ones to a table for LLCL_COLL_TABLE: llcl-run -n 4 tune FILE, or tune FILE allgather
+ * alltoall for these operations only. Run it with few ranks first and many last, because the first
+ * row of the table that fits wins. */
 #include "coll_world.h"
 
 #include <string.h>
 
 #define BUDGET_MS 4
-#define WORTH_A_CHANGE 0.95 /* an algorithm that is less than 5 % quicker than that of the size before is noise */
+#define WORTH_A_CHANGE 0.95 /* being less than 5 % quicker than the algorithm of the size before counts as noise */
 
 static const size_t sizes[] = {8, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576};
 #define SIZES (sizeof sizes / sizeof *sizes)
@@ -14,7 +15,8 @@ static const size_t sizes[] = {8, 64, 256, 1024, 4096, 16384, 65536, 262144, 104
 #define MANY 16 /* with more ranks than this fewer sizes are measured, 8 B, 1 KiB and 64 KiB: making a plan takes long */
 #define VERY_MANY 64 /* and with more than this 8 B and 64 KiB */
 
-/* A round alone and one in a loop, ns together; infinite where the algorithm cannot do this. The same at all ranks. */
+/* The time of a round alone plus that of one in a loop, in ns; infinite if the algorithm does not
+ * support the case. All ranks get the same value. */
 static double cost(coll_world_t *world, coll_op_t op, size_t size, const char *name)
 {
     coll_plan_t plan;
@@ -27,7 +29,8 @@ static double cost(coll_world_t *world, coll_op_t op, size_t size, const char *n
     return loop_total(&world->loop, &alone) + loop_total(&world->loop, &loop);
 }
 
-/* The number of the quickest algorithm; that of the size before, unless another one is worth a change. */
+/* The index of the quickest algorithm, or that of the size before if the gain is less than
+ * WORTH_A_CHANGE asks for. */
 static int best_of(coll_world_t *world, coll_op_t op, size_t size, const char *const *names, int before)
 {
     int best = before;
@@ -73,7 +76,7 @@ static void tune(coll_world_t *world, coll_op_t op, const char *const *names, FI
     row(to, op, world->size, 0, names[before]);
 }
 
-/* Whether an operation is among those that are asked for by name; all are where none is. */
+/* Whether the command line names the operation, or names none. */
 static int wanted(coll_op_t op, char **names)
 {
     char **name = names;

@@ -26,11 +26,11 @@ static void *aligned_memory(size_t bytes)
     void *memory;
     if (posix_memalign(&memory, 4096, bytes) != 0)
         bench_die("no memory for %zu bytes", bytes);
-    memset(memory, 1, bytes); /* its pages exist from here on */
+    memset(memory, 1, bytes); /* allocates its pages */
     return memory;
 }
 
-/* What a rank tells the others. */
+/* What a rank publishes to the others. */
 typedef struct card {
     llcl_remote_t mapped, registered;
     int64_t process;
@@ -67,10 +67,9 @@ void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
     world->pin = options->pin;
     const char *rank = getenv("LLCL_RANK");
     if (rank == NULL || strcmp(rank, "0") == 0)
-        world->limits = limits_open(64); /* forks: before the library starts threads */
-
-    /* A thread is born where its maker may run: the progress thread stays on the second core, this thread moves to
-       the first afterwards. */
+        world->limits = limits_open(64); /* forks, so it comes before the library starts threads */
+    /* A new thread inherits its creator's processors: the progress thread stays on the second core,
+     * and this thread moves to the first one afterwards. */
     if (options->pin)
         bench_pin(1);
     llcl_config_t config;
@@ -97,7 +96,7 @@ void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
     if (!options->show)
         return;
 
-    /* Behind a wire the limit of a copy is that of one in this process. */
+    /* Behind a wire the limit of a copy is a copy inside this process. */
     world->behind_wire = behind_wire(world->context, world->peer);
     world->mapped_pointer = world->behind_wire
                                 ? llcl_region_address(world->mapped)
@@ -109,7 +108,7 @@ void world_open(bench_world_t *world, bench_options_t *options, size_t bytes)
     world->plain_remote = (plain_region_t){world->mapped_pointer, bytes};
     if (options->pin) {
         bench_request_t first = world_request(world, BENCH_WRITE, BENCH_MAPPED, 0, 8, llcl_no_completion(), LLCL_FLAG_DEFER);
-        bench_post(world->context, BENCH_WRITE, &first); /* a progress thread made on first use is born here, too */
+        bench_post(world->context, BENCH_WRITE, &first); /* this also starts a progress thread that is made at the first use */
         bench_check(llcl_flush(world->context, world->peer), "llcl_flush");
         bench_pin(0);
     }

@@ -1,5 +1,5 @@
-/* Two ranks with a mapped and a registered buffer each; rank 0 measures, the others sleep in the library.
-   A world of one measures against itself. Only the public interface is used. */
+/* Two ranks with a mapped and a registered buffer each. Rank 0 measures, the others sleep in the
+ * library. The rank of a world of one is its own peer. Only the public interface is used. */
 #ifndef LLCL_BENCH_WORLD_H
 #define LLCL_BENCH_WORLD_H
 
@@ -17,38 +17,40 @@ typedef struct bench_world {
     llcl_context_t *context;
     limits_t *limits; /* NULL in passive ranks */
     uint32_t rank, size, peer;
-    int execution;    /* LLCL_EXECUTION_*: what is in force */
+    int execution;    /* the LLCL_EXECUTION_* in force */
     int pin;
-    size_t bytes;     /* of each buffer */
+    size_t bytes;     /* bytes of each buffer */
     llcl_region_t *mapped, *registered, *source;
     char *registered_memory, *source_memory;
-    llcl_remote_t remote[2];   /* the peer's, by bench_memory */
-    char *mapped_pointer;      /* the peer's mapped buffer, here */
+    llcl_remote_t remote[2];   /* the peer's buffers, by bench_memory */
+    char *mapped_pointer;      /* the address of the peer's mapped buffer in this process */
     pid_t peer_process;
-    int behind_wire; /* the peer: a network leads there, and each operation takes a round trip */
-    char *peer_registered;     /* address in the peer */
+    int behind_wire; /* the peer is on another node, so each operation takes a round trip */
+    char *peer_registered;     /* the address of its registered buffer in the peer's process */
     plain_region_t plain_local, plain_remote;
 } bench_world_t;
 
 void bench_check(llcl_status_t status, const char *call);
 
-/* Collective. Afterwards `options->show` says whether this rank measures. */
+/* Collective. Sets `options->show` if this rank measures. */
 void world_open(bench_world_t *world, bench_options_t *options, size_t bytes);
-/* Collective: the passive ranks sleep here until the measuring rank arrives. */
+/* Collective: the passive ranks sleep here until rank 0 calls it. */
 void world_close(bench_world_t *world);
 
-/* Rests until the progress threads have gone to sleep, so that a limit is measured on a quiet machine. */
+/* Sleeps until the progress threads sleep as well, so that a limit is measured on a quiet
+ * machine. */
 void world_settle(void);
-/* Two hand-overs of a cache line (there and back), ns. */
+/* The time of two hand-overs of a cache line (there and back), in ns. */
 double world_two_hand_overs(bench_world_t *world);
-/* One way through a bare ring of slots, and time per message of a stream through it, ns. */
+/* The time of one way through a bare ring of slots, and of a message in a stream through it, in
+ * ns. */
 double world_ring_way(bench_world_t *world);
 double world_ring_message(bench_world_t *world, size_t size);
 double world_wake(bench_world_t *world, unsigned idle_us);
 
 const char *bench_op_name(bench_op_t op);
 
-/* One request, prepared once and posted many times. */
+/* A request that is prepared once and posted many times. */
 typedef struct bench_request {
     bench_op_t op;
     union {
@@ -58,7 +60,7 @@ typedef struct bench_request {
     } as;
 } bench_request_t;
 
-/* `offset` applies to both sides: threads stay out of each other's lines. */
+/* `offset` applies to both buffers, so that each thread has cache lines of its own. */
 bench_request_t world_request(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t offset, size_t size,
                               llcl_completion_t on_complete, uint32_t flags);
 plain_params_t world_plain(const bench_world_t *world, size_t offset, size_t size);
@@ -73,8 +75,8 @@ static inline __attribute__((always_inline)) llcl_status_t bench_try(llcl_contex
     }
 }
 
-/* The tier that waits until the request is accepted: where threads are more than cores, it sleeps until there is room, and a
-   loop of tries and sched_yield() would not. */
+/* The async tier, which waits until the request is accepted. If there are more threads than cores
+ * it sleeps until there is room, which a loop of tries and sched_yield() would not. */
 static __attribute__((noinline, unused)) llcl_status_t bench_async(llcl_context_t *context, bench_op_t op,
                                                                      const bench_request_t *request)
 {
@@ -104,7 +106,7 @@ static inline __attribute__((always_inline)) int bench_plain(bench_op_t op, cons
     }
 }
 
-/* Waits for a word that a completion changes, as listing 6 does: spinning, politely. */
+/* Waits for a word that a completion changes, as listing 6 does: by spinning, with yields. */
 static inline void bench_wait(const uint64_t *word, uint64_t at_least)
 {
     unsigned spins = 0;

@@ -1,5 +1,6 @@
-/* The collectives of an MPI, measured by the loop that measures the library's: blocking, non-blocking and persistent forms.
-   Prints lines that `coll` and `overlap` read; see coll_peers.c. Written from the standard; needs nothing of libllcl. */
+/* Measures the collectives of an MPI in blocking, non-blocking and persistent forms, by the loop
+ * that measures the library's. Prints lines for `coll` and `overlap` (coll_peers.c reads them).
+ * Uses nothing of libllcl. */
 #include <mpi.h>
 #ifdef OPEN_MPI
 #include <mpi-ext.h>
@@ -27,13 +28,13 @@ static const char *const form_names[] = {"blocking", "non-blocking", "persistent
 
 typedef struct call {
     coll_op_t op;
-    int count; /* of the vector or block, in elements of `type` */
+    int count; /* elements of `type` in the vector or block */
     MPI_Datatype type;
     char *send, *receive;
     MPI_Request request;
 } call_t;
 
-/* What does not fit ends the program by MPI's own error handler, which is that of the standard: abort. */
+/* An error ends the program: MPI's default error handler aborts. */
 static void blocking(void *self)
 {
     call_t *c = self;
@@ -108,7 +109,7 @@ static void gather(void *self, const void *mine, size_t size, void *all)
     MPI_Allgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-/* All ranks are on one machine: those of the world share memory. */
+/* All ranks are on one machine, so they share memory. */
 static void share(loop_world_t *world)
 {
     MPI_Win window;
@@ -143,7 +144,8 @@ typedef struct options {
 
 static loop_world_t world = {.gather = gather};
 
-/* Makes the form; the time of its init in ns, 0 where there is none, NAN where there is no such form. */
+/* Makes a form. Returns the time of its init in ns, 0 for a form without init, NAN if there is no
+ * such form. */
 static double make(call_t *c, int form, loop_form_t *loop)
 {
     *loop = (loop_form_t){.wait = blocking, .self = c};
@@ -170,8 +172,8 @@ static void unmake(call_t *c, int form)
         MPI_Request_free(&c->request);
 }
 
-/* The result of one more round with other data; 1: right. (The persistent gather, scatter and allgather of MPICH 4.0 send in their
-   second round what they sent in the first.) */
+/* Runs one more round with other data; returns 1 if the result is right. (The persistent gather,
+ * scatter and allgather of MPICH 4.0 send the data of the first round again.) */
 static int check(const call_t *c, const loop_form_t *loop, size_t size, int form)
 {
     coll_fill(c->op, size, world.rank, world.size, c->send, c->receive);
@@ -212,8 +214,9 @@ static void measure(const options_t *options, call_t *c, size_t size, int form)
     fflush(stdout);
 }
 
-/* mpi-overlap,OPERATION,SIZE,FORM,pure us,total us,percent: both cores compute. On one core two ranks of an MPI wait for each
-   other's turns, and its forms have no thread that could use the other core. */
+/* Prints mpi-overlap,OPERATION,SIZE,FORM,pure us,total us,percent, with both cores computing. Two
+ * ranks of an MPI on one core would wait for each other's time slices, and an MPI has no thread
+ * that could use the other core. */
 static void measure_overlap(const options_t *options, call_t *c, size_t size, int form)
 {
     loop_form_t loop;
@@ -267,7 +270,7 @@ static options_t parse(int argc, char **argv)
         default: bench_die("usage: mpi_coll [-s 0|1] [-b MILLISECONDS] [-q] [-t] [-o]");
         }
     }
-    bench_cores(); /* remembers the set of processors before anyone pins */
+    bench_cores(); /* records the processors before a thread is pinned */
     return options;
 }
 

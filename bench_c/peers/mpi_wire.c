@@ -1,6 +1,7 @@
-/* The library over MPI's wire beside the same MPI's own calls, in one run of two ranks. Rank 0 measures. Rank 1 sleeps
- * while the library's reads, writes, atomics and messages are measured. While MPI's are, it is inside MPI, which gets
- * ahead there only. Ratios above 1: the library is slower (us, ns) or faster (k/s, MB/s). bench_c/peers/wire starts it. */
+/* Compares the library over the MPI module with the MPI's own calls, in one run of two ranks. Rank
+ * 0 measures. Rank 1 sleeps during the library's reads, writes, atomics and messages. During the
+ * MPI's own calls it is inside MPI, which makes progress there only. A ratio above 1 means that the
+ * library is slower (us, ns) or faster (k/s, MB/s). bench_c/peers/wire starts this program. */
 #include <llcl_mpi.h>
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
@@ -106,7 +107,7 @@ static void their_fetch_and_op(uint64_t *word)
     MPI_Win_flush(1, window);
 }
 
-/* Microseconds of a call, in the middle of many. */
+/* The median time of a call, in microseconds. */
 static double latency(void (*call)(uint64_t *))
 {
     static double took[LATENCIES];
@@ -120,7 +121,7 @@ static double latency(void (*call)(uint64_t *))
     return took[LATENCIES / 2];
 }
 
-/* ---- threads: what one does until the time has come; how many ---- */
+/* ---- threads: the loop of one thread, and the rate of several ---- */
 
 static void *our_reads(void *data)
 {
@@ -167,7 +168,7 @@ static void *their_blocking_gets(void *data)
     return NULL;
 }
 
-/* Messages of 8 bytes, SENT of them. */
+/* Sends SENT messages of 8 bytes. */
 static void *our_messages(void *data)
 {
     llcl_am_params_t message = LLCL_AM_PARAMS_INIT;
@@ -189,7 +190,7 @@ static void *their_messages(void *data)
     return NULL;
 }
 
-/* How many a second; `share`: of the slowest thread in the fastest one's. */
+/* Operations a second. `share`: the slowest thread's rate divided by the fastest one's. */
 static double rate(void *(*run)(void *), int threads, double seconds, double *share)
 {
     pthread_t thread[THREADS];
@@ -217,9 +218,10 @@ static double rate(void *(*run)(void *), int threads, double seconds, double *sh
     return (double)sum / (now() - begin);
 }
 
-/* ---- large ones, posting, broadcasts ---- */
+/* ---- large transfers, posting, broadcasts ---- */
 
-/* Bytes per second of reads of 1 MiB, or of MPI_Irecv beside MPI_Isend, WINDOW under way. */
+/* Bytes per second of reads of 1 MiB, or of MPI_Irecv and MPI_Isend, with WINDOW operations under
+ * way. */
 static double bandwidth(int ours)
 {
     double begin = now();
@@ -241,7 +243,7 @@ static double bandwidth(int ours)
     return (double)TRANSFERS * WINDOW * LARGE / (now() - begin);
 }
 
-/* Nanoseconds of a call that posts, in the middle of many; what it has posted ends between two of them. */
+/* The median time of a post, in nanoseconds. The operation ends before the next post. */
 static double post(int ours)
 {
     static double took[POSTS];
@@ -264,7 +266,8 @@ static double post(int ours)
     return took[POSTS / 2];
 }
 
-/* Microseconds of a broadcast by each of the two ranks in turn, so that each waits for the other; both call it. */
+/* Collective: microseconds of a broadcast. The two ranks are the root in turn, so that each waits
+ * for the other. */
 static double our_broadcast(size_t size)
 {
     llcl_coll_t *plan[2];
@@ -321,10 +324,10 @@ static double their_broadcast(size_t size)
 static void handle(llcl_am_t *message, void *data)
 {
     (void)message, (void)data;
-    __atomic_fetch_add((uint64_t *)large, 1, __ATOMIC_RELAXED); /* its receiver is the region's beginning */
+    __atomic_fetch_add((uint64_t *)large, 1, __ATOMIC_RELAXED); /* at the receiver `large` is the region's beginning */
 }
 
-/* What rank 1 does while rank 0 measures MPI, in the same order. */
+/* Rank 1 while rank 0 measures MPI: the other side of each measurement, in the same order. */
 static void answer(void)
 {
     char word[8];
@@ -389,7 +392,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
     LLCL_CHECK(llcl_region_allocate_shared(context, LARGE, &region, all));
-    /* Where rank 0 gathers; at rank 1 what the library's peers reach, so that a read tells what handlers have counted. */
+    /* Rank 0: the destination of transfers. Rank 1: the region, so that a read returns what its
+     * handlers have counted. */
     large = rank == 1 ? llcl_region_address(region) : calloc(WINDOW, LARGE);
     LLCL_CHECK(llcl_am_register(context, HANDLER, handle, NULL));
     MPI_Win_allocate(LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &theirs, &window);
@@ -400,7 +404,7 @@ int main(int argc, char **argv)
         printf("%-34s %10s %10s %-6s %6s\n", "", "libllcl", "MPI", "", "ratio");
         measure();
     } else {
-        LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL)); /* asleep until the library has been measured */
+        LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL)); /* sleeps until the library was measured */
         answer();
     }
     for (int at = 0; at < 2; at++) {
