@@ -134,8 +134,9 @@ impl LaneState {
         let mut batch = std::mem::take(&mut self.batch);
         let (peer, all) = self.fill(routes, line, &mut batch);
         let without = (!all).then_some(Stopped::NeedsOwner);
+        let dead = peer.is_some_and(|peer| routes.is_dead(peer));
         let (count, stopped) = match peer {
-            Some(peer) if routes.is_dead(peer) => (0, Stopped::Failed(Status::ERR_PEER_DEAD)),
+            _ if dead => (0, Stopped::No),
             // SAFETY: the user keeps the local sides valid until the completions fire. Bytes that
             // an operation has copied live as long as the operation, or as the wire: end() passes
             // them to Fabric::keep().
@@ -152,14 +153,15 @@ impl LaneState {
         }
         let stopped = if stopped == Stopped::No { without.unwrap_or(stopped) } else { stopped };
         match stopped {
-            Stopped::No => return (count, true),
             Stopped::Later => return (count, false),
-            Stopped::NeedsOwner | Stopped::Failed(_) => {}
+            Stopped::No if !dead => return (count, true),
+            _ => {}
         }
         let Some(tag) = line.pop_front() else { return (count, true) };
-        match stopped {
-            Stopped::Failed(status) => self.end(routes, tag, status),
-            _ => self.ask_owner(routes, tag),
+        if dead {
+            self.end(routes, tag, Status::ERR_PEER_DEAD);
+        } else {
+            self.ask_owner(routes, tag);
         }
         (count + 1, true)
     }

@@ -1,8 +1,6 @@
 //! Operations that a network executes in the memory of a peer: reads, writes and atomics, which the
 //! engine hands to the fabric in batches, and the result of a batch.
 
-use crate::util::status::Status;
-
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -48,10 +46,9 @@ unsafe impl Send for Posting {}
 pub enum Stopped {
     /// It did not stop: the network has taken all operations.
     No,
-    /// The network's queue is full, or the connection is not there yet: try again later.
+    /// The network's queue is full, the connection is not there yet, or the network has lost the
+    /// peer: try again later.
     Later,
     /// The network cannot execute the operation: request it from the owner's agent.
     NeedsOwner,
-    /// The operation has failed.
-    Failed(Status),
 }

@@ -111,7 +111,7 @@ impl Endpoint {
 
     /// Posts operations for one peer by one call of the lane, so that a module can ring one
     /// doorbell for all. Returns how many the wire has taken, and why it stopped. [`Ends`] brings
-    /// their completions.
+    /// their completions. A lane that refuses a post with an error has lost the peer.
     ///
     /// # Safety
     /// The local buffer of each operation that was taken is valid until its completion; nobody
@@ -124,17 +124,19 @@ impl Endpoint {
         }
         // SAFETY: the caller vouches for the buffers.
         let (count, tried, why) = unsafe { state.post(peer, wanted, &self.memory) };
+        let stopped = match why {
+            _ if count == wanted.len() => Stopped::No,
+            _ if count == tried => Stopped::NeedsOwner,
+            _ => Stopped::Later,
+        };
+        if stopped == Stopped::Later && !why.is_retry() {
+            state.lose(self.shared.me, peer, &format!("post: {why:?}"));
+        }
         let wakes = count > 0 && state.must_wake(false);
         drop(state);
         if wakes {
             self.shared.wake.wake();
         }
-        let stopped = match why {
-            _ if count == wanted.len() => Stopped::No,
-            _ if count == tried => Stopped::NeedsOwner,
-            why if why.is_retry() => Stopped::Later,
-            why => Stopped::Failed(why),
-        };
         (count, stopped)
     }
 

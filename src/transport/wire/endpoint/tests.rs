@@ -109,13 +109,19 @@ fn the_dead_hold_up_nobody() {
     }
 }
 
-/// A wire whose lane reports its peer as lost when the test sets a flag, counts posts after that,
-/// and panics when it is used after close().
-struct Fragile(Simulated, Arc<AtomicBool>, Arc<AtomicU32>);
+/// A wire whose lane reports its peer as lost, or refuses posts with an error, when the test sets a
+/// flag, counts posts after that, and panics when it is used after close().
+struct Fragile(Simulated, Arc<Flags>, Arc<AtomicU32>);
+
+#[derive(Default)]
+struct Flags {
+    loses: AtomicBool,
+    refuses: AtomicBool,
+}
 
 struct FragileLane {
     lane: Box<dyn WireLane>,
-    loses: Arc<AtomicBool>,
+    flags: Arc<Flags>,
     lost: bool,
     given: Arc<AtomicU32>,
     closed: bool,
@@ -138,8 +144,8 @@ impl Wire for Fragile {
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {
-        let (lane, loses, given) = (self.0.lane()?, self.1.clone(), self.2.clone());
-        Ok(Box::new(FragileLane { lane, loses, lost: false, given, closed: false }))
+        let (lane, flags, given) = (self.0.lane()?, self.1.clone(), self.2.clone());
+        Ok(Box::new(FragileLane { lane, flags, lost: false, given, closed: false }))
     }
 }
 
@@ -152,12 +158,16 @@ impl WireLane for FragileLane {
         if self.lost {
             self.given.fetch_add(1, Ordering::Relaxed);
         }
+        if self.flags.refuses.load(Ordering::Relaxed) {
+            self.lost = true;
+            return (0, Status::ERR_STATE);
+        }
         // SAFETY: the caller keeps the contract of post().
         unsafe { self.open().post(peer, class, commands) }
     }
 
     fn poll(&mut self, events: &mut [Event]) -> usize {
-        if self.loses.load(Ordering::Relaxed) && !std::mem::replace(&mut self.lost, true) {
+        if self.flags.loses.load(Ordering::Relaxed) && !std::mem::replace(&mut self.lost, true) {
             events[0] = Event { status: -5, ..Event::about(Event::LOST, 1) };
             return 1;
         }
@@ -186,33 +196,41 @@ impl WireLane for FragileLane {
     }
 }
 
-/// The endpoint reports a lost peer once, after `PATIENCE`; it does not report one that was marked
-/// dead in that time.
+/// The endpoint reports a peer that its lane has lost, or for which the lane refuses a post with an
+/// error, once, after `PATIENCE`; it does not report one that was marked dead in that time.
 #[test]
 fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
-    for heard in [false, true] {
+    for (heard, refused) in [(false, false), (true, false), (false, true)] {
         let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
         let (to, _came) = channel();
-        let (loses, given) = (Arc::new(AtomicBool::new(false)), Arc::<AtomicU32>::default());
-        let fragile = Fragile(wire, loses.clone(), given.clone());
+        let (flags, given) = (Arc::<Flags>::default(), Arc::<AtomicU32>::default());
+        let fragile = Fragile(wire, flags.clone(), given.clone());
         let end = Endpoint::join((0, 2), Arc::new(fragile), MEDIUM, slots(to), no_news()).unwrap();
         let (told, tells) = channel();
         end.on_unreachable(Box::new(move |peer| told.send((peer, Instant::now())).unwrap()));
         end.connect(1, &other.card().unwrap()).unwrap();
         assert!(put(&end, 1, Class::Requests, 1, 8));
         let begin = Instant::now();
-        loses.store(true, Ordering::Relaxed);
-        end.shared.wake.wake();
-        until("was not lost", || !end.shared.lock().lost.is_empty());
+        let read = || {
+            let (local, key) = (std::ptr::null_mut(), [0; 4]);
+            let read = Posting { tag: 1, what: What::Read, local, size: 0, remote: 0, key };
+            // SAFETY: it has no bytes.
+            assert_eq!(unsafe { end.post(1, &[read]) }, (0, Stopped::Later));
+        };
+        if refused {
+            flags.refuses.store(true, Ordering::Relaxed);
+            read();
+        } else {
+            flags.loses.store(true, Ordering::Relaxed);
+            end.shared.wake.wake();
+            until("was not lost", || !end.shared.lock().lost.is_empty());
+        }
         // From now on the endpoint posts nothing to the peer, though the lane would take it.
         let nothing_is_sent = || {
             put(&end, 1, Class::Lib, 2, 8);
             put(&end, 1, Class::Answers, 3, 8);
             end.relay()(1, vec![1; 8]);
-            let (local, key) = (std::ptr::null_mut(), [0; 4]);
-            let read = Posting { tag: 1, what: What::Read, local, size: 0, remote: 0, key };
-            // SAFETY: it has no bytes.
-            assert_eq!(unsafe { end.post(1, &[read]) }, (0, Stopped::Later));
+            read();
             assert_eq!(given.load(Ordering::Relaxed), 0);
         };
         nothing_is_sent();
