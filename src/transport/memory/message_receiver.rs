@@ -1,5 +1,6 @@
-//! The receiving side of active messages: the shares of this rank, one after the other. The thread
-//! that has a MessageReceiver is the one receiver of its shares.
+//! The receiving side of messages: a [`MessageReceiver`] takes the messages of one class from this
+//! rank's shares, one share after the other. The thread that holds it is the only receiver of these
+//! shares.
 
 use crate::transport::frame::{Arrived, Class, Envelope, HEADER};
 use crate::transport::memory::lookout::Lookout;
@@ -15,19 +16,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// Messages taken from one share before the next has its turn.
+/// Most messages that the receiver takes from one share before it turns to the next.
 const BATCH: u32 = 32;
-/// Looks without result between two looks at what others have begun: some tens of microseconds of a
-/// thread that does nothing else. Each of those reads the claims of all slots, and costs the
-/// senders hand-overs.
+/// Polls without a message after which the receiver reads the claims of a share, in search of dead
+/// or slow senders: some tens of microseconds of a thread that only polls. Each search reads the
+/// claims of all slots, and so takes their cache lines from the senders.
 const LOOKS: u32 = 1024;
-/// Looks without result after which a sender that sleeps for credit is woken: about a microsecond.
+/// Polls without a message after which the receiver wakes a sender that sleeps for credit: about a
+/// microsecond.
 const QUIET: u32 = 32;
-/// Of so many looks without result one is at all shares of messages; the others are at the share of
-/// the last message. Shares of large payloads are waited for less often than a look costs.
+/// One of so many polls without a message is at all shares; the others are at the share of the last
+/// message. Messages with large payloads, in a share of their own, wait a little longer for this.
 const ASKEW: u32 = 8;
-/// Looks after which another one is woken, since nothing comes from that one: longer than it takes
-/// to wake.
+/// Polls without a message after which the receiver wakes another sender, since the one that it
+/// woke has sent nothing: longer than a wake-up takes.
 const AGAIN: u32 = 4096;
 
 mod asides;
@@ -37,45 +39,46 @@ mod run;
 use asides::Aside;
 pub use run::Consumer;
 
-/// Where one share stands.
+/// The receiver's state of one share.
 struct Stand {
     number: usize,
     share: SlotShare<'static>,
-    /// The ticket to be taken next.
+    /// The next ticket to consume.
     next: u64,
-    /// Up to where slots were given back.
+    /// The first ticket whose slot was not given back.
     returned: u64,
-    /// Of those that are to be given back, how many nobody has sent.
+    /// Number of tickets from `returned` to `next` that contained no message.
     unsent: u64,
-    /// How many are given back at a time.
+    /// How many slots the receiver gives back at a time.
     lot: u64,
-    /// The most messages that were ever found waiting.
+    /// The largest number of messages that were ever waiting.
     most: u64,
-    /// Since when the next ticket has been taken but not been published.
+    /// Since when the next ticket is claimed and not published.
     unfinished: Option<Instant>,
-    /// Looks in vain since a message was taken, or since the last look at the claims.
+    /// Polls without a message since the last message, or since the last search of the claims.
     misses: u32,
 }
 
 impl Stand {
-    /// Whether a sender has begun with the next ticket or a later one.
+    /// Whether a sender has claimed the next ticket or a later one.
     fn is_begun(&self) -> bool {
         self.share.is_begun(self.next)
     }
 }
 
-/// What a receiver asks of whatever knows the other ranks.
+/// Wakes threads of other ranks that wait for free slots of this one.
 pub trait Peers: Send + Sync {
-    /// Rings for the threads that run a rank's handlers; None: those of all ranks that are known.
+    /// Rings the bell of the threads that run a rank's handlers; None: of all connected ranks.
     fn ring_handlers(&self, rank: Option<u32>);
-    /// Rings for a rank's progress thread, which is contacted for it if need be; None: as above.
+    /// Rings the bell of a rank's progress thread, and connects to the rank first if necessary;
+    /// None: of all connected ranks.
     fn ring_progress(&self, rank: Option<u32>);
 }
 
-/// See the head of the file.
+/// The receiver of one class of messages.
 pub struct MessageReceiver {
     class: Class,
-    /// Of the segment below, which outlives it here.
+    /// Lies in the segment `_own`.
     message_area: MessageArea<'static>,
     _own: Arc<Segment>,
     lookout: Arc<Lookout>,
@@ -83,41 +86,43 @@ pub struct MessageReceiver {
     peers: Arc<dyn Peers>,
     counts: Arc<Counters>,
     stands: Box<[Stand]>,
-    /// Below their number.
+    /// The index of the present share in `stands`.
     at: usize,
-    /// Where the present share's next message will be, and how that is marked: all that a look
-    /// needs.
+    /// The slot of the present share's next message, and its mark: all that a poll needs.
     slot: &'static Slot,
     awaited: u64,
-    /// See ASKEW; for the lane, which looks seldom, 1.
+    /// See ASKEW; 1 for the lane, which polls seldom.
     askew: u32,
-    /// How many looks may still be in vain before more is to be done, and how many there were.
+    /// How many further polls may be without a message before search() must run, and the value from
+    /// which this number counts down.
     spare: u32,
     granted: u32,
+    /// Messages that were taken from the present share in its turn.
     batch: u32,
-    /// Slots freed since sleeping senders were looked for.
+    /// Slots that were given back since the receiver last looked for sleeping senders.
     freed: u64,
-    /// Looks without result since a message was taken.
+    /// Polls without a message since the last message.
     quiet: u32,
-    /// Messages that are passed over until they come, and which of them `slot` is of.
+    /// Messages that were set aside, and the index of the one in `slot`, if any.
     asides: Vec<Aside>,
     present_aside: Option<usize>,
-    /// Policy limit: since when credits have been out while no message is under way.
+    /// Policy limit: since when the counters differ although no message is in the slots.
     astray: Option<Instant>,
 }
 
-// SAFETY: as for MessageSender; the thread that holds the MessageReceiver is the one receiver.
+// SAFETY: as for MessageSender; `&mut self` makes the holder the only receiver.
 unsafe impl Send for MessageReceiver {}
 
 impl MessageReceiver {
-    /// The receiver of messages of a class; each to be made once.
+    /// The receiver of messages of a class. Called once for each class.
     pub fn new(
         own: Arc<Segment>,
         (dead, peers): (Arc<[AtomicBool]>, Arc<dyn Peers>),
         counts: Arc<Counters>,
         class: Class,
     ) -> MessageReceiver {
-        // SAFETY: the control area stays mapped where it is as long as the segment, which is kept.
+        // SAFETY: the control area stays mapped at its address as long as the segment, which
+        // `_own` keeps.
         let message_area = unsafe {
             std::mem::transmute::<MessageArea<'_>, MessageArea<'static>>(
                 own.control().own_message_area(),
@@ -131,13 +136,14 @@ impl MessageReceiver {
             Class::Answers => vec![ANSWERS, LARGE_ANSWERS],
         };
         let stand = |number: usize| {
-            // A reply's slot is free before its request is forgotten, see
-            // `engine::messages::sender`.
+            // The slot of a reply or an answer must be free before its requester reserves it again
+            // for another request, see `engine::messages::sender`.
             let lot = match class {
                 Class::Replies | Class::Answers => 1,
                 _ => (message_area.sizes.slots_of(number) as u64 / 4).clamp(1, 32),
             };
-            // The receiver asks for SendCNT only where it lies here.
+            // With the own head for SendCNT, whoever hosts it: the receiver reads SendCNT only in
+            // shares whose SendCNT lies here.
             let share = message_area.share(number, message_area.head);
             let (next, returned) = (FIRST, FIRST);
             Stand {
@@ -179,7 +185,7 @@ impl MessageReceiver {
         }
     }
 
-    /// By which threads that do not hold this receiver see whether it has something to take.
+    /// The lookout, by which threads without this receiver see whether a message waits.
     pub fn lookout(&self) -> Arc<Lookout> {
         self.lookout.clone()
     }
@@ -194,11 +200,11 @@ impl MessageReceiver {
 
     #[inline(always)]
     fn present(&mut self) -> &mut Stand {
-        // SAFETY: there is one at least, and `at` stays below their number.
+        // SAFETY: `at` stays below the number of stands.
         unsafe { self.stands.get_unchecked_mut(self.at) }
     }
 
-    /// The next ticket of the present share is another one.
+    /// Sets `slot` and `awaited` to the next ticket of the present share.
     #[inline(always)]
     fn aim(&mut self) {
         let stand = self.present();
@@ -206,20 +212,20 @@ impl MessageReceiver {
         self.present_aside = None;
     }
 
-    /// Another share is the present one.
+    /// Makes another share the present one.
     fn turn_to(&mut self, at: usize) {
         self.at = at;
         self.lookout.turned_to(at);
         self.aim();
     }
 
-    /// Whether the present share has had its turn.
+    /// Whether the receiver has taken BATCH messages from the present share.
     #[inline(always)]
     pub fn has_had_its_turn(&self) -> bool {
         self.batch >= BATCH
     }
 
-    /// The next message, which stays in its slot until done() is called.
+    /// The next message. It stays in its slot until done().
     #[inline(always)]
     pub fn peek(&mut self) -> Option<Arrived> {
         if self.has_had_its_turn() {
@@ -232,8 +238,8 @@ impl MessageReceiver {
         Some(self.read())
     }
 
-    /// Whether there is a next message. While there is none this is in most cases a look at a mark
-    /// and nothing else: what a waiting thread does most, and what a message waits for.
+    /// Whether a message waits. Without a message it mostly reads one mark and nothing else:
+    /// waiting threads call it all the time, and its duration delays the next message.
     #[inline(always)]
     pub fn has_come(&mut self) -> bool {
         if self.is_ready() {
@@ -248,7 +254,7 @@ impl MessageReceiver {
         self.has_come_anywhere()
     }
 
-    /// Whether there is a message in any share.
+    /// Whether a message waits in any share.
     #[inline(never)]
     pub fn has_come_anywhere(&mut self) -> bool {
         if self.spare > 0 && self.asides.is_empty() && !self.lookout.has_come() {
@@ -259,14 +265,14 @@ impl MessageReceiver {
         self.is_ready()
     }
 
-    /// Whether there is a message at the place of the last look.
+    /// Whether the message in `slot` is published.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         self.slot.holds(self.awaited)
     }
 
-    /// Nothing has come, and search() has done all that is due now: there is nothing to do but to
-    /// look until the next thing is due.
+    /// After a search() without a message: computes how many polls the receiver may do before the
+    /// next search of the claims or the next wake-up of a sender is due.
     fn grant(&mut self) {
         let misses = self.stands.iter().map(|stand| stand.misses).max().unwrap_or(0);
         let until_waking = QUIET.wrapping_sub(self.quiet) % AGAIN;
@@ -274,7 +280,7 @@ impl MessageReceiver {
         self.spare = self.granted;
     }
 
-    /// Goes on to the next share that has a message; if none has, to where it began.
+    /// Turns to the next share that has a message, or, if none has, back to the present one.
     #[inline(never)]
     fn search(&mut self) {
         let in_vain = self.granted - self.spare;
@@ -299,14 +305,14 @@ impl MessageReceiver {
         self.quiet = self.quiet.wrapping_add(1);
     }
 
-    /// Nothing comes: a sender that sleeps for credit finds all of it.
+    /// Wakes a sender that sleeps for credit: no message arrives, so all slots are free.
     fn wake_a_sender(&self, another: bool) {
         if self.class == Class::Requests && !self.message_area.head.credit.idle(another) {
             std::thread::yield_now();
         }
     }
 
-    /// The present share has nothing, or has had its turn.
+    /// Counts a poll without a message at the present share, and searches its claims if due.
     #[inline]
     fn missed(&mut self) {
         let stand = &mut self.stands[self.at];
@@ -343,13 +349,13 @@ impl MessageReceiver {
         self.message_area.sizes.payload_of(self.stands[self.at].number)
     }
 
-    /// Where the next message's payload lies, if not in its slot.
+    /// The address of the next message's payload, if it does not lie in the slot.
     fn payload(&self) -> *const u8 {
         let stand = &self.stands[self.at];
         self.message_area.payload(stand.number, stand.share.index(self.aimed_ticket()))
     }
 
-    /// The message that peek() gave has been consumed.
+    /// Ends the message that peek() has returned: its slot can be given back.
     #[inline(always)]
     pub fn done(&mut self) {
         if let Some(found) = self.present_aside {
@@ -360,7 +366,7 @@ impl MessageReceiver {
         stand.unfinished = None;
         stand.misses = 0;
         let lot_is_full = stand.next.wrapping_sub(stand.returned) >= stand.lot;
-        // More will come soon: nothing else is done for so many looks.
+        // More messages are likely: search() does not run during the next QUIET polls.
         (self.quiet, self.granted, self.spare) = (0, QUIET, QUIET);
         self.aim();
         self.lookout.moved(self.slot, self.awaited);
@@ -369,7 +375,7 @@ impl MessageReceiver {
         }
     }
 
-    /// Gives back what the present share owes.
+    /// Gives back the consumed slots of the present share, and wakes senders that wait for slots.
     #[inline(never)]
     fn settle(&mut self) {
         let stand = &mut self.stands[self.at];
@@ -392,12 +398,12 @@ impl MessageReceiver {
         }
         if self.message_area.sizes.policy == Policy::Limit && requests && stand.number != LARGE {
             let consumed = &self.message_area.head.consumed.0;
-            // The receiver alone writes it.
+            // A load and a store, since only the receiver writes `consumed`.
             let sent = owed.wrapping_sub(std::mem::take(&mut stand.unsent));
             let now = consumed.load(Ordering::Relaxed).wrapping_add(sent);
             consumed.store(now, Ordering::Release);
         }
-        // A sender that sleeps for want of credit is woken when there is much of it.
+        // Sleeping senders are woken only when half of the slots are free, so that a wake-up pays.
         self.freed += owed;
         if self.freed >= self.message_area.sizes.slots as u64 / 2 && requests {
             self.freed = 0;
@@ -408,7 +414,7 @@ impl MessageReceiver {
         }
     }
 
-    /// More messages wait than ever before: counts them.
+    /// Counts the messages that wait; there are more than ever before.
     #[cold]
     fn note_backlog(stand: &mut Stand, counts: &Counters) {
         let all = stand.share.slots.len() as u64;
@@ -418,7 +424,7 @@ impl MessageReceiver {
         counts.slots_high_water.raise(stand.most);
     }
 
-    /// The ticket that is taken next, of a MessageReceiver with one share.
+    /// The next ticket to consume, of a receiver with one share.
     pub fn next_ticket(&self) -> u64 {
         self.stands[0].next
     }

@@ -1,5 +1,6 @@
-//! The sending side of active messages towards one peer: takes a credit by the peer's policy,
-//! writes the slot, and knocks if the peer sleeps. Any thread, no lock, no queue.
+//! The sending side of messages towards one peer: takes a credit by the peer's policy, writes the
+//! slot, and rings the peer's bell if the peer sleeps. Any thread may call; there is no lock and no
+//! queue.
 
 use crate::transport::frame::{Envelope, Frame, HEADER};
 use crate::transport::memory::message_area::{
@@ -19,12 +20,12 @@ use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 use std::time::{Duration, Instant};
 
-/// Words of a slot's body before its bytes.
+/// Words of a slot's body in front of header and payload.
 pub const ENVELOPE_WORDS: usize = size_of::<Envelope>() / 8;
-/// Bytes that travel in the slot itself: the header, rounded up to words, and then the payload, if
-/// both fit.
+/// Bytes of a slot for the header, rounded up to words, and the payload. If the two do not fit, the
+/// payload lies outside.
 pub const INLINE_BYTES: usize = (BODY_WORDS - ENVELOPE_WORDS) * 8;
-/// Messages after which a sender that has moved to another share tries its own again.
+/// Messages after which a sender that uses another share than its nearest tries the nearest again.
 const AWAY: u32 = 64;
 
 mod by_class;
@@ -38,51 +39,53 @@ use tally::{Toll, Uncounted};
 use turns::TURN;
 pub use turns::Watched;
 
-/// One peer as the senders of this process see it.
+/// The sending state of this process towards one peer.
 pub struct MessageSender<'a> {
     message_area: MessageArea<'a>,
-    /// This rank, by whose name tickets are taken.
+    /// This rank, which the claims name.
     me: u32,
-    /// The rank that the envelopes name as the sender.
+    /// The rank that the envelopes name as the sender; an endpoint sets it to a remote sender.
     source: u32,
-    /// See Envelope::of_short(), of this source.
+    /// Envelope::of_short() for `source`.
     of_short: u64,
-    /// Whose slots they are.
+    /// The owner of the slots.
     peer: u32,
-    /// The first share, whose counters all lie with the peer, and what was last seen of its
-    /// RecvCNT.
+    /// The first share, whose counters all lie with the peer, and its RecvCNT as last read.
     first: SlotShare<'a>,
     first_cached: CachePadded<AtomicU64>,
-    /// The other shares of policy `distributed`: whose counters are known, and likewise.
+    /// The other shares of the policy `distributed`.
     further: Box<[Near<'a>]>,
-    /// What is known of the shares whose counters lie with the peer: from REPLIES on.
+    /// The shares from REPLIES on, whose counters lie with the peer.
     others: [Near<'a>; KINDS - SHARES],
-    /// The share whose host is nearest, the one in use, and for how many messages still.
+    /// The share whose host is nearest, the share in use, and for how many messages it stays in
+    /// use.
     home: usize,
     current: AtomicU32,
     away: AtomicU32,
-    /// Policy limit: what was last seen of the messages that were consumed.
+    /// Policy limit: the peer's `consumed` as last read.
     consumed: CachePadded<AtomicU64>,
-    /// What the peer's progress thread sleeps on, which takes replies in.
+    /// The bell on which the peer's progress thread sleeps; it takes replies and answers.
     progress: &'a Bell,
-    /// Threads of this process that wait for credit, but for the one that watches for it.
+    /// Threads of this process that wait for credit, except the one that watches for it.
     pub room: CachePadded<Admission>,
+    /// A thread of this process watches for credit.
     watched: AtomicBool,
     /// Messages to this peer that the lane has accepted and not sent. Threads sleep on the word.
     pub deferred: std::sync::atomic::AtomicU64,
-    /// What is left of this process's turn; below 0 the refusals, counted. Threads that meet here
-    /// may lose some.
+    /// How many messages are left of this process's turn; below 0, minus the number of refusals.
+    /// Concurrent threads may lose updates, which only makes a turn longer.
     left: CachePadded<AtomicI32>,
 }
 
-// SAFETY: slots and payloads are reached by the protocol of `share` only, and the counters are
-// atomics.
+// SAFETY: threads access slots and payloads only by the protocol of SlotShare; all else that they
+// share are atomics.
 unsafe impl Send for MessageSender<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for MessageSender<'_> {}
 
+/// A share, with its RecvCNT as last read.
 struct Near<'a> {
-    /// None: its host cannot be reached.
+    /// Set when the host's memory is mapped; None: the host cannot be reached.
     share: Once<Option<SlotShare<'a>>>,
     cached: CachePadded<AtomicU64>,
 }
@@ -93,26 +96,25 @@ impl Near<'_> {
     }
 }
 
-/// What is known of a peer's counters: the first share, the further ones, the others, and
-/// `consumed`.
+/// The fields `first` with `first_cached`, `further`, `others` and `consumed`.
 type Known<'a> =
     ((SlotShare<'a>, CachePadded<AtomicU64>), Box<[Near<'a>]>, [Near<'a>; KINDS - SHARES], u64);
 
-/// Finds the words of a rank that hosts a share.
+/// Finds the message head of the rank that hosts a share.
 pub trait FindHost<'a>: Fn(usize) -> Result<&'a MessageHead> + Copy {}
 
 impl<'a, T: Fn(usize) -> Result<&'a MessageHead> + Copy> FindHost<'a> for T {}
 
 impl<'a> MessageSender<'a> {
-    /// The message_sender of rank `me` to `peer`, the owner of `message_area`, whose progress
-    /// thread sleeps on `progress`.
+    /// The sender from rank `me` to `peer`, the owner of `message_area`, whose progress thread
+    /// sleeps on `progress`. `home`: the share whose host is nearest.
     pub fn new(
         message_area: MessageArea<'a>,
         (me, peer): (u32, u32),
         home: usize,
         progress: &'a Bell,
     ) -> MessageSender<'a> {
-        // Acquire: pairs with give_back(); what is known from the beginning is known in full.
+        // Acquire: pairs with give_back(), as the later loads of RecvCNT do.
         let near =
             |share: usize| Near::new(message_area.head.received[share].0.load(Ordering::Acquire));
         let consumed = message_area.head.consumed.0.load(Ordering::Acquire);
@@ -156,26 +158,26 @@ impl<'a> MessageSender<'a> {
         }
     }
 
-    /// Whose slots they are.
+    /// The receiver.
     #[inline(always)]
     pub fn peer(&self) -> u32 {
         self.peer
     }
 
-    /// Most bytes of a payload that travels in one of many slots, and of a reply.
+    /// Most bytes of payload of a small slot of the peer, and of a reply to the peer.
     #[inline(always)]
     pub fn medium(&self) -> usize {
         self.message_area.sizes.medium
     }
 
-    /// The peer's words.
+    /// The head of the peer's message area.
     #[inline(always)]
     pub fn head(&self) -> &'a MessageHead {
         self.message_area.head
     }
 
-    /// Sends a message. False: there is no credit. What is not the short way gets a copy of the
-    /// frame, so that the short one need not have it in memory.
+    /// Sends a request. False: there is no credit. The functions that are not inlined get a copy of
+    /// the frame, so that the compiler can keep it in registers on the inlined path.
     #[inline(always)]
     pub fn send(&self, frame: &Frame, find: impl FindHost<'a>, counts: &Counters) -> bool {
         if frame.payload.len() > self.message_area.sizes.medium {
@@ -188,7 +190,7 @@ impl<'a> MessageSender<'a> {
         }
     }
 
-    /// Sends with a ticket of the share number `at`.
+    /// Sends a request by the share with number `at`.
     #[inline(always)]
     fn send_in(
         &self,
@@ -204,13 +206,13 @@ impl<'a> MessageSender<'a> {
         self.fill(share, at, ticket, frame);
         let door = &self.message_area.head.requests;
         self.knock(door, door.bell(), counts);
-        // What the message need not wait for.
+        // After the message is published, since the receiver does not need these.
         counts.message_sent(at);
         share.fetch_ahead(ticket, cached);
         true
     }
 
-    /// Sends with a ticket of a share that any rank may host.
+    /// Sends a request by a share that any rank may host.
     fn send_by(
         &self,
         at: usize,
@@ -236,7 +238,7 @@ impl<'a> MessageSender<'a> {
         self.send_beside(if large { LARGE_RESPONSES } else { RESPONSES }, *frame, counts)
     }
 
-    /// Sends with a ticket of a share that no policy governs.
+    /// Sends by a share from REPLIES on, to which no policy applies.
     #[inline(never)]
     fn send_beside(&self, at: usize, frame: Frame, counts: &Counters) -> bool {
         let near = &self.others[at - REPLIES];
@@ -255,8 +257,8 @@ impl<'a> MessageSender<'a> {
         true
     }
 
-    /// The first use of a share. None of a host that cannot be opened now is kept, but where it is
-    /// dead, or of another node.
+    /// Opens a share at its first use. None: the host cannot be reached now; the share keeps this
+    /// result only if the host is dead or on another node.
     #[cold]
     fn open_share(&self, at: usize, find: impl FindHost<'a>) -> &Option<SlotShare<'a>> {
         let out_of_reach = [Status::ERR_PEER_DEAD, Status::ERR_UNSUPPORTED];
@@ -268,9 +270,9 @@ impl<'a> MessageSender<'a> {
         self.further[at - 1].share.get_or_init(|| share)
     }
 
-    /// Policy limit: an addition tells how many messages are under way; where they are too many it
-    /// is taken back. A sender that dies in between leaves a credit out, which the receiver finds
-    /// (`message_receiver`).
+    /// Policy limit: the sender increments `sent`, and decrements it again if more messages than
+    /// the limit are sent and not consumed. If a sender dies in between, the receiver corrects
+    /// `sent` (`message_receiver::idle`).
     #[inline(never)]
     fn send_limited(&self, frame: Frame, counts: &Counters) -> bool {
         let head = self.message_area.head;
@@ -284,7 +286,7 @@ impl<'a> MessageSender<'a> {
                 is_full(seen)
             }
         };
-        // A look first: an addition that has to be taken back costs everybody.
+        // Load first: an increment that must be undone moves the cache line for nothing.
         if full(head.sent.0.load(Ordering::Relaxed)) {
             return false;
         }
@@ -301,9 +303,9 @@ impl<'a> MessageSender<'a> {
         sent
     }
 
-    /// Policy distributed: the nearest share; where it is empty the next ones. A sender stays where
-    /// it found credit for a while, so that credits that nobody near them uses serve senders that
-    /// lack some.
+    /// Policy distributed: tries the nearest share, and then the next ones. A sender stays at the
+    /// share where it has found credit for AWAY messages, so that it uses credits of shares whose
+    /// nearest ranks do not send.
     #[inline(never)]
     fn send_distributed(&self, frame: Frame, find: impl FindHost<'a>, counts: &Counters) -> bool {
         let count = 1 + self.further.len();
@@ -325,8 +327,8 @@ impl<'a> MessageSender<'a> {
         false
     }
 
-    /// Sends a reply into a slot that the peer has set aside. False: there is none, so it is no
-    /// request of this peer's that is answered.
+    /// Sends a reply into a slot that the peer has reserved for it. False: no slot is free, so the
+    /// peer is dead or stopped, or has sent no request.
     pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
         let toll = Toll(counts, SHARES - 1);
         let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &toll) else { return false };
@@ -336,7 +338,7 @@ impl<'a> MessageSender<'a> {
         true
     }
 
-    /// Asks the peer's agent. False: all slots hold requests.
+    /// Sends a request to the peer's agent. False: all slots hold requests.
     pub fn ask(&self, frame: &Frame) -> bool {
         let at = if frame.payload.len() > SMALL_REQUEST { LARGE_LIB } else { LIB };
         let near = &self.others[at - REPLIES];
@@ -349,8 +351,8 @@ impl<'a> MessageSender<'a> {
         true
     }
 
-    /// Answers what the peer has asked this rank's agent. False: it has set no slot aside, so it
-    /// has not asked.
+    /// Sends the answer of this rank's agent to a request of the peer, into a slot that the peer
+    /// has reserved for it. False: as for reply().
     pub fn answer(&self, frame: &Frame) -> bool {
         let at = if frame.payload.len() > SMALL_REPLY { LARGE_ANSWERS } else { ANSWERS };
         let Some((share, ticket)) = self.ticket_set_aside(at, &Uncounted) else {
@@ -367,11 +369,12 @@ impl<'a> MessageSender<'a> {
         }
     }
 
-    /// The share and the ticket of a reply or an answer. There is always one, but where ours was
-    /// passed over because we were preempted, and its slot has not been given back.
+    /// The share and the ticket of a reply or an answer. The peer has reserved a slot, so a ticket
+    /// is free, unless the peer has passed over the slot of a preempted sender and not given it
+    /// back yet: then this waits.
     fn ticket_set_aside(&self, at: usize, tally: &impl Tally) -> Option<(&SlotShare<'a>, u64)> {
-        /// A reply is given up after so long: its asker has died, or is stopped, within a few
-        /// instructions.
+        /// The longest wait. The peer needs a few instructions to give the slot back; if it takes
+        /// longer, the peer is dead or stopped.
         const LONGEST: Duration = Duration::from_millis(100);
         let near = &self.others[at - REPLIES];
         let share = near.share.get()?.as_ref()?;
@@ -404,8 +407,8 @@ impl<'a> MessageSender<'a> {
             return self.fill_with_bytes(*share, at, ticket, *frame);
         }
         let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
-        // SAFETY: the slot is the caller's until it is published, see SlotShare; the header has as
-        // many bytes.
+        // SAFETY: the caller has the slot's ticket, so no other thread uses the slot until it is
+        // published; the header has 8 bytes.
         unsafe {
             body.cast::<[u64; ENVELOPE_WORDS]>().write(Envelope::of(frame, self.source).0);
             let bytes = frame.header.as_ptr().cast::<u64>().read_unaligned();
@@ -414,13 +417,13 @@ impl<'a> MessageSender<'a> {
         share.publish(ticket);
     }
 
-    /// Likewise, where bytes are to be copied: apart, since a call in between makes everything
-    /// else slower.
+    /// fill() for any header and payload. Not inlined: a call of a copy function inside fill()
+    /// would make the short path slower.
     #[inline(never)]
     fn fill_with_bytes(&self, share: SlotShare, at: usize, ticket: u64, frame: Frame) {
         let (header, payload) = (frame.header, frame.payload);
         debug_assert!(header.len() <= HEADER);
-        // At most HEADER, so nothing overflows.
+        // The sum is at most HEADER + 7, so it does not overflow.
         let room = header.len().wrapping_add(7) & !7;
         let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
         let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
@@ -428,11 +431,11 @@ impl<'a> MessageSender<'a> {
             true => self.message_area.payload(at, share.index(ticket)),
             false => bytes.wrapping_add(room),
         };
-        // SAFETY: as in fill(); the header was checked to be at most HEADER bytes, the payload at
-        // most what the share's slots hold.
+        // SAFETY: as in fill(); callers have checked that the header has at most HEADER bytes, and
+        // the payload at most as many as the share's slots hold.
         unsafe {
-            // First what takes long: the receiver, which looks at the slot, takes its line away
-            // meanwhile.
+            // The payload first, which takes longest: the receiver polls the slot meanwhile, and
+            // takes its cache line from this core.
             copy_short(payload, place);
             body.cast::<[u64; ENVELOPE_WORDS]>().write(Envelope::of(&frame, self.source).0);
             copy_short(header, bytes);

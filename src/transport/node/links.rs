@@ -9,7 +9,7 @@ use crate::util::once::Once;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-/// See the head of the file.
+/// The links of one rank.
 pub(super) struct Links {
     own: Arc<Segment>,
     bootstrap: Arc<Bootstrap>,
@@ -82,7 +82,7 @@ impl Peers for Links {
         for one in self.ranks(rank) {
             match self.control(one) {
                 Some(control) => control.bell().ring(),
-                // The ranks of several senders of one slot are not known.
+                // The caller does not know which ranks wait: only connected ones can be rung.
                 None if rank.is_none() => {}
                 None => self.ring_later(one),
             }

@@ -89,7 +89,7 @@ impl Node {
         }
     }
 
-    /// The receiver; to be taken once.
+    /// The receiver. Called once.
     pub fn receiver(&self, counts: Arc<Counters>) -> receiver::NodeReceiver {
         receiver::NodeReceiver::new(self.own.clone(), self.ranks(), counts)
     }
@@ -123,7 +123,7 @@ impl Node {
             .map(|link| &**link)?;
         self.links.contacted(peer, link);
         let (waiters, imports) = (link.control.waiters(), ImportTable::new()?);
-        // SAFETY: links are never taken back, and the routes drop their ports before the transport.
+        // SAFETY: links are never removed, and Routes drops its ports before the transport.
         Ok(unsafe { Port::new(peer, link.process, waiters, imports) })
     }
 
@@ -154,13 +154,13 @@ impl Node {
         }
     }
 
-    /// Whether a peer that was connected to refuses a name. Asked until it does, once.
+    /// Whether a connected peer refuses a name; see `Names::hear_refusal`.
     pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
         let link = self.links.get(peer);
         link.is_some_and(|link| link.control.names().hear_refusal(name))
     }
 
-    /// The place of this name at a peer that was connected to.
+    /// The place that a connected peer has published under a name.
     pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
         self.links.get(peer)?.control.names().find(name)
     }
@@ -247,12 +247,12 @@ impl Transport for Node {
     }
 
     unsafe fn kernel_read(&self, port: &Port, pairs: &[Pair]) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller vouches for the local buffers.
         unsafe { kernel_copy::read(self.owner(port), pairs) }
     }
 
     unsafe fn kernel_write(&self, port: &Port, pairs: &[Pair]) -> Result<()> {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller vouches for the local buffers.
         unsafe { kernel_copy::write(self.owner(port), pairs) }
     }
 
@@ -281,7 +281,7 @@ impl Transport for Node {
 
 /// Active messages.
 impl Node {
-    /// The receiver of messages of one kind; each to be made once.
+    /// The receiver of messages of one class. Called once for each class.
     pub fn message_receiver(&self, counts: Arc<Counters>, class: Class) -> MessageReceiver {
         MessageReceiver::new(self.own.clone(), self.ranks(), counts, class)
     }
@@ -311,8 +311,8 @@ impl Node {
         self.senders.get(peer as usize)?.get()
     }
 
-    /// The rank that has the SendCNT of this rank's share at a peer. None: the peer was not
-    /// contacted.
+    /// The rank that hosts the SendCNT of the peer's share that is nearest to this rank. None: the
+    /// peer is not connected.
     pub fn nearest_host(&self, peer: u32) -> Option<u32> {
         let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
         let shares = self.control(peer).ok()?.message_sizes().shares;
@@ -328,7 +328,8 @@ impl Node {
             let control = self.control(peer)?;
             let (me, size) = (self.bootstrap.rank(), self.bootstrap.size());
             let home = nearest_share(peer, me, control.message_sizes().shares, size);
-            // SAFETY: controls are never taken back, and senders go before them.
+            // SAFETY: links and so control areas are never removed, and `senders` is dropped before
+            // them.
             let control = unsafe { &*std::ptr::from_ref(control) };
             Ok::<_, Error>(Box::new(MessageSender::new(
                 control.message_area()?,
@@ -360,7 +361,7 @@ impl Node {
         &self.short_ways
     }
 
-    /// The words of the rank that has the SendCNT of a peer's share.
+    /// The message head of the rank that hosts the SendCNT of a peer's share.
     #[cold]
     fn host(&self, peer: u32, share: usize) -> Result<&'static MessageHead> {
         let host = host_of(peer, share, self.bootstrap.size());

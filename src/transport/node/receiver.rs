@@ -49,7 +49,7 @@ impl Receiver for NodeReceiver {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
         let answers =
             take(&mut self.answers, |answer| sink.reply(reply_of(answer), payload(answer)));
-        // A request's slot is freed when the request was answered; until then it is kept.
+        // done() comes after the request was handled, so its slot bounds the work in progress.
         answers
             + take(&mut self.requests, |request| {
                 sink.request(&message_of(request), payload(request))

@@ -1,5 +1,5 @@
-//! Loom models of senders that sleep for credit: they come, leave and were killed, against the one
-//! receiver that wakes them.
+//! Loom models of senders that sleep for credit, leave, or were killed, and the receiver that wakes
+//! them.
 
 use super::*;
 use crate::util::sync::Arc;
@@ -11,8 +11,9 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Two senders that sleep for credit, beside one that was killed in its sleep and is counted still.
-/// The receiver wakes one at a time, while somebody is counted: nobody sleeps on who is not.
+/// Two senders sleep for credit; a third one was killed in its sleep and is still counted. The
+/// receiver wakes one sender at a time while the count is not 0. So a sender that sleeps must be
+/// counted, or it would sleep for ever.
 #[test]
 fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
     check(2, || {
@@ -23,10 +24,10 @@ fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
     });
 }
 
-/// One is counted and finds credit before it sleeps; the receiver wakes whom it finds, who is
-/// nobody, and begins an epoch; another is counted and sleeps; and then the first one leaves. It
-/// must leave the other's count alone. (The receiver is a thread of its own, so that few
-/// preemptions suffice for this order.)
+/// A sender is counted, and finds credit before it sleeps. The receiver tries to wake a sleeper,
+/// finds none, and begins a new epoch. A second sender is counted and sleeps. Then the first one
+/// leaves: it must not decrement the count of the second. (The receiver is a thread of its own, so
+/// that few preemptions suffice for this order.)
 #[test]
 fn loom_who_leaves_in_a_later_epoch_takes_nobodys_count_away() {
     check(2, || {
@@ -43,12 +44,12 @@ fn loom_who_leaves_in_a_later_epoch_takes_nobodys_count_away() {
 
 fn receive(words: &(Credit, AtomicU64, Door)) {
     let (credit, room, door) = words;
-    // Nothing comes, while some come to sleep: it may begin an epoch.
+    // The receiver wakes a sender while others are about to sleep: it may begin an epoch.
     credit.idle(true);
     room.store(1, Ordering::Release);
     // The fence of a receiver that goes to sleep.
     door.close();
-    // Each look finds a sleeper, or begins a new epoch, or meets one that comes or goes.
+    // Each call wakes a sleeper, begins a new epoch, or fails since a sender arrives or leaves.
     while credit.is_wanted() {
         credit.idle(true);
         thread::yield_now();
@@ -66,9 +67,9 @@ fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> 
     })
 }
 
-/// A rank that finds no slot notes its wish, executes its fence, looks once more and sleeps; the
-/// receiver gives a slot back and then looks for wishes. Another rank wishes at the same place. The
-/// rank is rung or sees the slot: it does not sleep for ever.
+/// A rank that finds no slot notes its wish, executes its fence, tries once more and sleeps; the
+/// receiver gives a slot back and then checks for wishes. Another rank notes a wish at the same
+/// place. The receiver rings the rank, or the rank sees the slot; it does not sleep for ever.
 #[test]
 fn loom_a_rank_that_wishes_is_rung_or_finds_a_slot() {
     check(3, || {

@@ -1,37 +1,38 @@
-//! Messages whose senders were stopped or preempted between taking a ticket and publishing it.
-//! While others wait behind one, the receiver sets it aside: it goes on with the next ticket, and
-//! takes the message when it comes.
+//! Messages whose senders were stopped or preempted between taking a ticket and publishing it. If
+//! other messages wait behind such a ticket, the receiver sets it aside: it goes on with the next
+//! ticket, and takes the message when it is published.
 //!
-//! The sender may write the slot at any time until it has published. So the slot takes no part in
-//! the round until then: before the receiver gives the ticket `t` back it claims `t + N` of the
-//! same slot for itself, and senders go on to the next ticket. When it comes to `t + N` and the
-//! message is still missing, it claims `t + 2N` first, and so on. A share of one slot has no other,
-//! and waits.
+//! Until then the sender may write the slot at any time, so no other sender may get the slot.
+//! Before the receiver gives ticket `t` back, it claims ticket `t + N` of the same slot for itself;
+//! senders that try `t + N` go on to the next ticket. When the receiver itself reaches `t + N` and
+//! the message is still missing, it claims `t + 2N` first, and so on. In a share of one slot no
+//! message can wait behind, so the receiver waits.
 
 use super::{Class, MessageReceiver};
 use crate::transport::memory::slots::{Slot, mark};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a ticket that is taken and not published is waited for while others wait behind it.
+/// How long the receiver waits for a ticket that is claimed and not published while other messages
+/// wait behind it.
 const PATIENCE: Duration = Duration::from_micros(50);
 
 /// A message that was set aside.
 pub(super) struct Aside {
-    /// The share, by its place among the receiver's.
+    /// The index of the share in `stands`.
     at: usize,
     ticket: u64,
-    /// The rank that sends it.
+    /// The sender's rank.
     rank: u32,
-    /// The slot's next ticket, which the receiver has claimed.
+    /// A later ticket of the slot, which the receiver has claimed.
     passed: u64,
-    /// It has been taken, or its sender is dead: the slot is in the round again behind `passed`.
+    /// The message was taken, or its sender is dead: senders get the slot again after `passed`.
     over: bool,
 }
 
 impl MessageReceiver {
-    /// Sets the present share's next ticket aside, which has been taken `since`, where others wait
-    /// behind it.
+    /// Sets the present share's next ticket aside, which is claimed at least since `since`, if
+    /// messages wait behind it.
     pub(super) fn set_aside(&mut self, since: Instant) -> bool {
         let stand = &self.stands[self.at];
         let (at, share, ticket) = (self.at, stand.share, stand.next);
@@ -46,9 +47,9 @@ impl MessageReceiver {
         true
     }
 
-    /// Passes over the tickets that keep slots out of the round, where it is their turn.
+    /// Passes over the tickets that the receiver has claimed itself, as far as they come next.
     pub(super) fn pass_asides(&mut self) {
-        // What done() is called for here is no message that was aimed at.
+        // So that done() below ends a ticket of the share, not a message that was set aside.
         self.present_aside = None;
         let turn = |it: &MessageReceiver| {
             it.asides.iter().position(|aside| it.stands[aside.at].next == aside.passed)
@@ -68,7 +69,7 @@ impl MessageReceiver {
         }
     }
 
-    /// Aims at a message that was set aside and has come. False: there is none.
+    /// Turns to a message that was set aside and is published now. False: there is none.
     #[cold]
     pub(super) fn search_asides(&mut self) -> bool {
         self.pass_asides();
@@ -82,7 +83,7 @@ impl MessageReceiver {
         true
     }
 
-    /// Whether one has come that has not been taken.
+    /// Whether a message that was set aside is published and not taken.
     pub(super) fn asides_have_come(&self) -> bool {
         self.asides.iter().any(|aside| self.has_arrived(aside))
     }
@@ -95,24 +96,24 @@ impl MessageReceiver {
         self.stands[at].share.slot(ticket)
     }
 
-    /// The ticket of the message that the receiver aims at.
+    /// The ticket of the message in `slot`.
     pub(super) fn aimed_ticket(&self) -> u64 {
         self.present_aside.map_or(self.stands[self.at].next, |found| self.asides[found].ticket)
     }
 
-    /// The message that was aimed at has been consumed.
+    /// Ends the message in `slot`, which was set aside.
     #[cold]
     pub(super) fn aside_done(&mut self, found: usize) {
         self.asides[found].over = true;
         self.aim();
     }
 
-    /// Gives up those whose senders have died.
+    /// Gives up the messages whose senders have died without publishing them.
     pub(super) fn drop_dead_asides(&mut self) {
         for aside in &mut self.asides {
             let dead = self.dead.get(aside.rank as usize);
-            // Acquire: pairs with the Release of the mark; what the dead has published comes
-            // before.
+            // Acquire: pairs with the Release in Node::mark_dead(); the load of the mark below
+            // then sees what the dead sender has published.
             let dead = dead.is_none_or(|dead| dead.load(Ordering::Acquire));
             if !aside.over && dead && !self.stands[aside.at].share.is_ready(aside.ticket) {
                 aside.over = true;

@@ -1,18 +1,18 @@
-//! What a receiver does when nothing comes: it skips what dead senders have begun, corrects a
-//! limit, and prepares for sleep.
+//! What a receiver does when no message arrives: it skips tickets of dead senders, corrects the
+//! counters of the policy limit, and prepares for sleep.
 
 use super::{Class, MessageReceiver, Stand};
 use crate::transport::memory::message_area::Policy;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long a ticket may stay unclaimed before it is passed over. Its sender is between two
-/// instructions: preempted, or dead.
+/// How long the receiver waits for the claim of a ticket while a later one is claimed; then it
+/// passes the ticket over.
 const UNCLAIMED: Duration = Duration::from_millis(2);
 
 impl MessageReceiver {
     /// Passes over the tickets of the present share that nobody will publish; the head of `slots`
-    /// says when. The other shares, which may be busy, do not keep the receiver from it.
+    /// says which. The present share has no message, but the others may be busy.
     #[cold]
     pub(super) fn look_after_the_unfinished(&mut self) {
         self.drop_dead_asides();
@@ -48,10 +48,11 @@ impl MessageReceiver {
         self.find_astray();
     }
 
-    /// Policy limit: a sender that died after it had counted its message and before it had a ticket
-    /// leaves the counter too high for ever. Where nothing is under way both counters are equal; if
-    /// they are not for a while, they are made so. A living sender that is in between then lets one
-    /// message more through than the limit says, which the slots do not mind.
+    /// Policy limit: corrects `sent`. A sender that dies after it has counted its message and
+    /// before it has a ticket leaves `sent` too high. While no message is in the slots, both
+    /// counters must be equal; if they differ for a while, the receiver makes them equal. If a
+    /// living sender is just between the two steps, one message more than the limit can be sent;
+    /// the slots still bound the number.
     fn find_astray(&mut self) {
         if self.message_area.sizes.policy != Policy::Limit || self.class != Class::Requests {
             return;
@@ -70,15 +71,16 @@ impl MessageReceiver {
         }
     }
 
-    /// Announces that nobody looks from now on, so that a sender must ring. `other`: a
-    /// receiver behind the same door. Some: how long the caller may sleep; None: something has come
-    /// already, or is just coming.
+    /// Announces that the caller will sleep, so that senders must ring. `other`: a second receiver
+    /// with the same door. Some: how long the caller may sleep; None: a message has arrived, or a
+    /// sender has begun one.
     pub fn arm(
         &mut self,
         longest: Duration,
         other: Option<&mut MessageReceiver>,
     ) -> Option<Duration> {
-        /// Where the kernel does not run the fence a message may be overlooked for so long.
+        /// The longest sleep where the kernel has no fence, since a sender may then miss the closed
+        /// door.
         const NAP: Duration = Duration::from_millis(1);
         self.look_after_all();
         let other = other.map(|other| {
@@ -86,7 +88,8 @@ impl MessageReceiver {
             &*other
         });
         let certain = self.door().close();
-        // A message that was overlooked before the fence is seen now.
+        // After the fence of close(): this finds a sleeping sender that idle() has missed, and the
+        // next line a message whose sender has missed the closed door.
         self.wake_a_sender(true);
         let quiet = !self.is_begun() && !other.is_some_and(MessageReceiver::is_begun);
         if !quiet || self.astray.is_some() {
@@ -96,10 +99,9 @@ impl MessageReceiver {
         Some(if certain { longest } else { NAP })
     }
 
-    /// Whether no sender has begun with a message, for a receiver whose senders look at a door that
-    /// was closed by Door::close_fenced() before. In most cases two words of each share tell:
-    /// tickets are taken in their order, so where the next one is free all behind it are, unless
-    /// somebody has written nonsense to SendCNT.
+    /// Whether no sender has begun a message. For a receiver that has called Door::close_fenced()
+    /// before. Two words of each share mostly tell: senders take tickets in order, so if SendCNT is
+    /// the next ticket and this ticket is not claimed, no later one is.
     pub fn is_quiet(&mut self) -> bool {
         let none = |stand: &Stand| stand.share.awaits(stand.next) && stand.next == stand.returned;
         if self.asides.is_empty() && self.stands.iter().all(none) {
@@ -115,11 +117,11 @@ impl MessageReceiver {
             self.turn_to(at);
             self.look_after_the_unfinished();
         }
-        // That is where the next message is looked for first.
+        // Back, since the next message most likely arrives in the share of the last one.
         self.turn_to(present);
     }
 
-    /// Whether a sender has begun with a message that has not been taken.
+    /// Whether a sender has begun a message that the receiver has not taken.
     fn is_begun(&self) -> bool {
         self.stands.iter().any(Stand::is_begun) || self.asides_have_come()
     }

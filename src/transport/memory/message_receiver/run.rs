@@ -1,5 +1,5 @@
-//! A run: short messages of the present share, taken one after the other. What need not be known
-//! after each of them is written down at the end.
+//! A run: the receiver takes consecutive short messages of the present share. It keeps its state in
+//! registers during the run, and stores it at the end.
 
 use super::{BATCH, MessageReceiver, QUIET};
 use crate::transport::frame::Envelope;
@@ -8,29 +8,28 @@ use crate::transport::memory::slots::{Slot, mark, next_mark};
 
 /// Consumes the messages of a run.
 pub trait Consumer {
-    /// Consumes a short message, whose header lies there. False: it is left where it is, for peek()
-    /// and done().
+    /// Consumes a short message with its header at `header`. False: the message stays in its slot,
+    /// for peek() and done().
     fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool;
 
-    /// Whether the next one may be consumed, after one that was.
+    /// Called after each consumed message: whether the run may go on.
     fn goes_on(&mut self) -> bool;
 }
 
-/// The envelope of a published slot, and where the bytes behind it lie.
+/// The envelope of a published slot, and the address of the bytes behind it.
 #[inline(always)]
 pub(super) fn envelope(slot: &Slot) -> (Envelope, *const u8) {
     let body: *const u64 = slot.body().with(|body| body.cast());
-    // SAFETY: published and not given back, so it is ours; what a hostile peer writes into it
-    // meanwhile is read once, and bounded by whoever uses it.
+    // SAFETY: the slot is published and not given back, so no sender writes it. A faulty peer may
+    // still do so; therefore each word is read once, and callers check the copy.
     let words =
         unsafe { [body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile()] };
     (Envelope(words), body.wrapping_add(ENVELOPE_WORDS).cast())
 }
 
 impl MessageReceiver {
-    /// Gives the short messages that come next in the present share to a consumer: up to `most`, as
-    /// long as the share has its turn, and until slots are to be given back. Returns how many were
-    /// consumed.
+    /// Gives the next short messages of the present share to a consumer: up to `most`, within the
+    /// share's turn, and until a lot of slots is to be given back. Returns how many were consumed.
     #[inline(always)]
     pub fn run(&mut self, most: usize, consumer: &mut impl Consumer) -> usize {
         let (batch, none) = (self.batch, self.present_aside.is_some() || !self.is_ready());
@@ -38,12 +37,12 @@ impl MessageReceiver {
         let stand = self.present();
         let (first, share, lot) = (stand.next, stand.share, stand.lot);
         let owed = first.wrapping_sub(stand.returned);
-        // At least one: done() gives slots back as soon as a lot of them is owed.
+        // `lot - owed` is at least one: done() gives slots back as soon as they make a lot.
         let most = (most as u64).min(u64::from(BATCH.saturating_sub(batch))).min(lot - owed);
         if none || most == 0 {
             return 0;
         }
-        // The marks stand for the tickets: so one number tells where the run is.
+        // A mark contains its ticket, so one number is the state of the run.
         let end = mark(first.wrapping_add(most));
         let look = self.lookout.front();
         while slot.holds(awaited) {
@@ -70,7 +69,8 @@ impl MessageReceiver {
         count as usize
     }
 
-    /// The messages of the present share before `next` were consumed, so many. As in done().
+    /// Stores the state after a run, as done() does after a message: `count` messages before the
+    /// ticket `next` were consumed.
     #[inline(always)]
     fn ran(&mut self, next: u64, count: u32) {
         let stand = self.present();

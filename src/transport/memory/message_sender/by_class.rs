@@ -1,4 +1,6 @@
-//! What a carrier needs of the slots of one peer, by the class of the message.
+//! The functions of [`Carrier`] for one peer of the node: they choose by the class of the message.
+//!
+//! [`Carrier`]: crate::transport::carrier::Carrier
 
 use super::{FindHost, MessageSender};
 use crate::transport::frame::{Class, Frame};
@@ -26,8 +28,8 @@ impl<'a> MessageSender<'a> {
         }
     }
 
-    /// Whether a small message of a class finds a slot, as far as a look tells. Shares of requests
-    /// that were not used yet count as free.
+    /// Whether there is a credit for a small message of a class. A hint. Shares of requests that
+    /// were not used yet count as free.
     pub fn may_have_credit(&self, class: Class) -> bool {
         let at = match class {
             Class::Requests => return self.requests_have_credit(true),
@@ -40,7 +42,7 @@ impl<'a> MessageSender<'a> {
         share.and_then(Option::as_ref).is_some_and(SlotShare::has_room)
     }
 
-    /// Whether a request finds a slot; shares that were not used yet count as `unknown`.
+    /// Whether there is a credit for a request. Shares that were not used yet count as `unknown`.
     pub(super) fn requests_have_credit(&self, unknown: bool) -> bool {
         let limit = self.message_area.sizes.slots as i64;
         let head = self.message_area.head;

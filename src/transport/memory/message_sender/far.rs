@@ -1,4 +1,4 @@
-//! What senders ask of a peer beside credit, and what stands for a peer that a wire leads to.
+//! The sending state towards a peer behind a wire, and the peer's numbers.
 
 use super::short::WORD;
 use super::{MessageSender, Near};
@@ -6,8 +6,9 @@ use crate::transport::frame::{Envelope, LARGEST};
 use crate::transport::memory::message_area::{MessageArea, MessageHead, Sizes};
 
 impl<'a> MessageSender<'a> {
-    /// What is known of a peer that a wire leads to, none of whose slots can be seen. `head` stands
-    /// for its words. What it says of credit and puts into slots is not to be asked for.
+    /// The sending state towards a peer behind a wire, without slots. `head` stands for the peer's
+    /// message head. The functions that take credits or write slots must not be called: the
+    /// endpoint does this.
     pub fn over_wire(head: &'a MessageHead, sizes: Sizes, (me, peer): (u32, u32)) -> Self {
         let (claims, slots, payloads) = (&[][..], &[][..], std::ptr::null_mut());
         let message_area = MessageArea { head, sizes, claims, slots, payloads };
@@ -21,22 +22,23 @@ impl<'a> MessageSender<'a> {
         Self::with(message_area, (me, peer), 0, near, head.requests.bell())
     }
 
-    /// What is sent from now on another rank has sent, and this one puts into slots for it.
+    /// Sets the rank that the envelopes name as the sender: an endpoint writes slots for remote
+    /// senders.
     pub fn set_source(&mut self, source: u32) {
         (self.source, self.of_short) = (source, Envelope::of_short(source, WORD));
     }
 
-    /// How many slots the peer has for requests.
+    /// Number of slots of the peer for requests.
     pub fn slots(&self) -> usize {
         self.message_area.sizes.slots
     }
 
-    /// The number of the peer's policy, as the configuration has it.
+    /// The number of the peer's policy, as in the configuration.
     pub fn policy(&self) -> u32 {
         self.message_area.sizes.policy as u32
     }
 
-    /// Most bytes of a payload.
+    /// Most bytes of payload of a message.
     pub fn largest(&self) -> usize {
         LARGEST
     }

@@ -1,7 +1,7 @@
-//! The short way of a message that many programs send most: a header of one word, no payload, and
-//! no end that its sender waits for, to a rank of this node whose policy is `acquire`. It tries
-//! once, calls nothing on its way, and leaves everything that is not so every time to send(), which
-//! takes the same steps (`transport::memory::slots`).
+//! The fast path of short messages, which many programs send most: a header of one word, no
+//! payload, and a sender that does not wait for the end, to a rank of this node whose policy is
+//! `acquire`. It takes the steps of send() (`transport::memory::slots`), but tries only once and
+//! calls no function. Callers use send() when it refuses a message.
 
 use super::MessageSender;
 use crate::transport::frame::Envelope;
@@ -9,44 +9,44 @@ use crate::transport::memory::message_area::Policy;
 use crate::transport::memory::message_sender::ENVELOPE_WORDS;
 use crate::util::counters::Counters;
 
-/// Bytes of the header.
+/// Size of the header in bytes.
 pub(super) const WORD: usize = 8;
 
-/// What became of the attempt.
+/// The result of send_short().
 pub enum Short {
     /// The message is sent.
     Sent,
-    /// The message is sent; finish_short() is to be called with this ticket.
+    /// The message is sent; the caller must call finish_short() with this ticket.
     Unfinished(u64),
-    /// Nothing has happened.
+    /// The message is not sent, and nothing has changed.
     Refused,
 }
 
-/// A short message. Its parts are asked for where they are needed: what is not kept until then
-/// takes no register.
+/// A short message. A trait, so that the compiler loads each part where it is needed and keeps no
+/// register for it until then.
 pub trait ShortMessage {
-    /// For which handler.
+    /// The number of the handler.
     fn id(&self) -> u32;
-    /// The user's own number.
+    /// A number of the user.
     fn label(&self) -> u16;
     /// The header.
     fn header(&self) -> u64;
-    /// Where the messages of this context are counted.
+    /// The counters of this context.
     fn counts(&self) -> &Counters;
 }
 
 impl MessageSender<'_> {
-    /// Whether messages to this peer may go the short way.
+    /// Whether send_short() may be used for this peer.
     pub fn has_short_way(&self) -> bool {
         self.message_area.sizes.policy == Policy::Acquire && !self.first.slots.is_empty()
     }
 
-    /// Sends a message in the name of the calling thread, whose number is `own`.
+    /// Sends a message. `own`: the number of the calling thread, for the counters.
     #[inline(always)]
     pub fn send_short(&self, message: &impl ShortMessage, own: usize) -> Short {
         let head = self.message_area.head;
-        // Whoever waits for credit, here or in other processes, has turns. Joined before one
-        // branch.
+        // While threads of this process or of others wait for credit, senders take turns, see
+        // `turns`. Both counts are combined so that one branch suffices.
         let waiting = u64::from(self.room.waiting()) | head.credit.sleepers();
         if waiting != 0 || !head.has_handler(message.id()) {
             return Short::Refused;
@@ -56,7 +56,8 @@ impl MessageSender<'_> {
         };
         let envelope = Envelope::short(self.of_short, message.id(), message.label());
         let body: *mut u64 = slot.body().with_mut(|body| body.cast());
-        // SAFETY: the slot is the caller's until it is published, see SlotShare.
+        // SAFETY: this thread has the slot's ticket, so no other thread uses the slot until it is
+        // published.
         unsafe {
             body.cast::<[u64; ENVELOPE_WORDS]>().write(envelope.0);
             body.add(ENVELOPE_WORDS).write(message.header());
@@ -69,8 +70,8 @@ impl MessageSender<'_> {
         }
     }
 
-    /// What a message brings with it that was sent: wakes the receiver if it sleeps, and fetches
-    /// the lines of the slots to come.
+    /// The rest of send_short(), after the message is published: wakes the receiver if it sleeps,
+    /// and fetches the cache lines of later slots.
     #[inline(never)]
     pub fn finish_short(&self, ticket: u64, counts: &Counters) {
         let door = &self.message_area.head.requests;

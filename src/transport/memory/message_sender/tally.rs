@@ -1,9 +1,9 @@
-//! Where it is counted what it took to get a ticket.
+//! Counters of what senders do in order to get a ticket.
 
 use crate::transport::memory::slots::Tally;
 use crate::util::counters::Counters;
 
-/// Of active messages, of one share.
+/// Counts for active messages, and for one share.
 pub(super) struct Toll<'c>(pub &'c Counters, pub usize);
 
 impl Tally for Toll<'_> {
@@ -17,7 +17,7 @@ impl Tally for Toll<'_> {
     }
 }
 
-/// Of what the lane sends, which is no active message.
+/// Counts nothing: for requests to agents and their answers.
 pub(super) struct Uncounted;
 
 impl Tally for Uncounted {

@@ -1,40 +1,42 @@
-//! How a process waits for credit at a peer, and takes turns with others that do.
+//! How the threads of a process wait for credit of a peer, and how the processes that wait take
+//! turns: while senders of other processes sleep, a process may send TURN messages, and then sleeps
+//! behind them.
 
 use super::MessageSender;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Messages that a process may send while senders of other processes sleep.
+/// Messages that a process may send in its turn, while senders of other processes sleep.
 pub(super) const TURN: i32 = 8192;
-/// Turns that it can save up.
+/// Number of turns that a process can save up.
 const MOST_TURNS: i32 = 4;
-/// How often it is refused afterwards if it does not wait in the line.
+/// How many attempts are refused after a turn, if the process does not sleep for its next turn.
 const REFUSALS: i32 = 8;
 
-/// What became of a watch for credit.
+/// The result of watch().
 pub enum Watched<T> {
-    /// The attempt succeeded.
+    /// `attempt` has succeeded.
     Accepted(T),
     /// There may be credit now.
     Over,
-    /// Another thread of this process watches: wait in the room.
+    /// Another thread of this process watches: wait in `room`.
     ByAnother,
 }
 
 impl MessageSender<'_> {
-    /// Waits for credit on behalf of this process: until `attempt` succeeds, for a moment; then
-    /// asleep until the peer has freed slots, at most for `longest`.
+    /// Waits for credit on behalf of this process. First it repeats `attempt` for some
+    /// microseconds; then it sleeps until the peer has freed slots, for `longest` at most.
     pub fn watch<T>(
         &self,
         longest: Duration,
         attempt: impl Fn() -> Option<T>,
         before_sleep: impl FnOnce(),
     ) -> Watched<T> {
-        /// Looks before the sleep, and pauses between two: some microseconds in all.
+        /// Attempts before the sleep, and spins before each: some microseconds in all.
         const LOOKS: usize = 16;
         const PAUSES: usize = 16;
-        /// Looks after which the core was offered to others: the peer's receiver may need it. Not
-        /// while others of this process wait for the one that watches.
+        /// Further attempts, each after a yield, since the peer's receiver may need this core. Not
+        /// while other threads of this process wait for this one.
         const YIELDS: usize = 2;
         if self.watched.swap(true, Ordering::Acquire) {
             return Watched::ByAnother;
@@ -63,7 +65,7 @@ impl MessageSender<'_> {
                 .head
                 .credit
                 .wait(self.me, longest, over, || !over && self.requests_have_credit(false));
-            // What it could not use of its last turn is not lost.
+            // A new turn, in addition to what is left of the last one.
             let left = self.left.load(Ordering::Relaxed).max(0) + TURN;
             self.left.store(left.min(MOST_TURNS * TURN), Ordering::Relaxed);
         }
@@ -71,41 +73,42 @@ impl MessageSender<'_> {
         end.map_or(Watched::Over, Watched::Accepted)
     }
 
-    /// This rank wants to be rung when slots for responses are free; see Wishes.
+    /// Asks the peer to ring this rank's handler threads when slots for responses are free; see
+    /// `message_area::Wishes`.
     pub fn wish_for_responses(&self) {
         self.message_area.head.wishes.note(self.me);
     }
 
-    /// This rank's progress thread wants to be rung when slots for requests are free; likewise.
+    /// Asks the peer to ring this rank's progress thread when slots for requests are free.
     pub fn wish_for_requests(&self) {
         self.message_area.head.request_wishes.note(self.me);
     }
 
-    /// Whether the calling thread may send now: to be asked once for a message.
+    /// Whether the calling thread may send a message now. Call it once for each message.
     #[inline(always)]
     pub fn admits(&self) -> bool {
         self.room.admits()
             && (!self.message_area.head.credit.is_wanted() || !self.others_sleep() || self.spend())
     }
 
-    /// Whether other processes have senders that sleep: more than the one of this process.
+    /// Whether senders of other processes sleep: more senders than the one of this process.
     #[inline(never)]
     fn others_sleep(&self) -> bool {
         self.message_area.head.credit.sleepers() > u64::from(self.watched.load(Ordering::Relaxed))
     }
 
-    /// Takes one message of the process's turn; false: nothing is left of it.
+    /// Takes one message of the process's turn; false: the turn is over.
     #[inline(never)]
     fn spend(&self) -> bool {
         let left = self.left.load(Ordering::Relaxed) - 1;
-        // A process that only tries is slowed down and not locked out; but where one of us waits in
-        // the line, all do.
+        // A process that only calls try functions gets a new turn after REFUSALS refusals; but not
+        // while one of its threads sleeps for credit, which gets the turn.
         let forgiven = left <= -REFUSALS && !self.watched.load(Ordering::Relaxed);
         self.left.store(if forgiven { TURN } else { left.max(-REFUSALS) }, Ordering::Relaxed);
         left >= 0
     }
 
-    /// Whether the process has had its turn, and others wait for theirs.
+    /// Whether the process's turn is over, and senders sleep.
     fn is_over(&self) -> bool {
         self.left.load(Ordering::Relaxed) < 0 && self.message_area.head.credit.is_wanted()
     }

@@ -1,6 +1,5 @@
-//! Loom models of a share: senders in any number, some of which die or are slow between two steps,
-//! against the one receiver. A slot's body is a cell that loom watches: two that write it at once,
-//! or one that reads it too early or too late, are an error even if no value is wrong.
+//! Loom models of a share: several senders, some of which die or are slow, and the receiver. Loom
+//! reports concurrent accesses to a slot's body even if no value is wrong.
 
 use super::*;
 use crate::transport::memory::message_area::Door;
@@ -15,7 +14,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// What lies in shared memory, one process of senders, and what the receiver knows of deaths.
+/// The shared memory, one process of senders, and the deaths that the receiver knows.
 struct Area {
     send: AtomicU64,
     recv: AtomicU64,
@@ -62,13 +61,13 @@ impl Area {
 
     fn write(&self, ticket: u64, rank: u32) {
         self.share().slot(ticket).body().with_mut(|body| {
-            // SAFETY: the slot of the caller's ticket; loom reports it if it is not ours.
+            // SAFETY: the caller has the slot's ticket; loom reports a concurrent access.
             let body = unsafe { &mut *body };
             (body[0], body[BODY_WORDS - 1]) = words(rank);
         });
     }
 
-    /// Sends if there is room; the short way first, as senders do.
+    /// Sends if there is credit; tries take_at_once() first, as senders do.
     fn try_send(&self, rank: u32) -> bool {
         let share = self.share();
         let at_once =
@@ -94,12 +93,12 @@ impl Area {
         self.dead.load(Ordering::Acquire) >> rank & 1 == 1
     }
 
-    /// Takes the ticket `next` if it is there; who sent it.
+    /// Takes the message of ticket `next` if it is published; returns its sender.
     fn read(&self, next: u64) -> Option<u32> {
         let share = self.share();
         share.is_ready(next).then(|| {
             share.slot(next).body().with(|body| {
-                // SAFETY: published, and not given back; loom reports it if somebody writes.
+                // SAFETY: published and not given back; loom reports a concurrent write.
                 let body = unsafe { &*body };
                 let rank = body[0] as u32;
                 assert_eq!((body[0], body[BODY_WORDS - 1]), words(rank), "a message in pieces");
@@ -108,13 +107,13 @@ impl Area {
         })
     }
 
-    /// As the message_receiver does.
+    /// Passes over a ticket by the rules of MessageReceiver.
     fn pass_over(&self, next: u64, unclaimed_too: bool) -> bool {
         let share = self.share();
         share.is_begun(next) && share.pass_over(next, |rank| self.is_dead(rank), unclaimed_too)
     }
 
-    /// Takes one message, passing over what it may; returns who sent it.
+    /// Takes one message, and passes over tickets that it may pass over; returns the sender.
     fn receive(&self, next: &mut u64, unclaimed_too: bool) -> u32 {
         loop {
             let came = self.read(*next);
@@ -136,7 +135,7 @@ impl Area {
         ranks
     }
 
-    /// Nothing waits, and nothing has begun that is not `dead`.
+    /// Asserts that no message waits, and that only dead senders have begun one.
     fn is_empty(&self, mut next: u64) -> bool {
         while self.pass_over(next, true) {
             next = next.wrapping_add(1);
@@ -162,7 +161,7 @@ fn loom_two_senders_of_one_process_share_two_slots_and_what_they_know_of_credit(
     });
 }
 
-/// The second message is written where the first was read.
+/// A sender writes the second message into the slot from which the receiver has read the first.
 #[test]
 fn loom_two_messages_follow_each_other_in_one_slot() {
     check(3, || {
@@ -177,7 +176,7 @@ fn loom_two_messages_follow_each_other_in_one_slot() {
     });
 }
 
-/// One thread reads RecvCNT, another relies on the copy alone.
+/// One thread reads RecvCNT, another uses only the cached value.
 #[test]
 fn loom_credit_that_another_thread_has_read_hands_over_the_slot() {
     check(3, || {
@@ -188,7 +187,7 @@ fn loom_credit_that_another_thread_has_read_hands_over_the_slot() {
             area.cached.store(seen, Ordering::Release);
         });
         let user = spawn(&area, |area| {
-            // Only with what the other has found.
+            // Only with the value that the other thread has cached.
             area.cached.load(Ordering::Relaxed) != FIRST && area.try_send(2)
         });
         assert_eq!(area.receive(&mut next, false), 1);
@@ -200,7 +199,7 @@ fn loom_credit_that_another_thread_has_read_hands_over_the_slot() {
     });
 }
 
-/// A sender that finds no room has sent nothing.
+/// A sender that finds no credit changes nothing.
 #[test]
 fn loom_a_full_share_loses_and_doubles_nothing() {
     check(3, || {
@@ -217,12 +216,12 @@ fn loom_a_full_share_loses_and_doubles_nothing() {
     });
 }
 
-/// The receiver passes the next ticket over, claimed by nobody, as it does where somebody wrote
-/// nonsense to SendCNT: a living sender takes another one.
+/// The receiver passes over the next ticket although nobody has claimed it, as it does after a
+/// wrong value of SendCNT: a living sender takes another ticket.
 #[test]
 fn loom_a_slow_sender_that_is_passed_over_takes_another_ticket() {
-    // Not more than two threads try again and again in one model: loom would run two of them by
-    // turns for ever while the third is between two steps.
+    // At most two threads of a model retry: loom would run two retrying threads in turns for ever
+    // while the third one is between two steps.
     for senders in [1, 2] {
         check(2, move || {
             let (area, mut next) = (area(senders), FIRST);
@@ -240,10 +239,10 @@ fn loom_a_slow_sender_that_is_passed_over_takes_another_ticket() {
     }
 }
 
-/// Where a sender's life ends.
+/// The step after which a sender dies.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// SendCNT does not tell of it.
+    /// It has not stored SendCNT.
     Claimed,
     Told,
     Writing,
@@ -251,7 +250,8 @@ enum End {
 }
 
 impl Area {
-    /// Sends up to a step, and then its death becomes known. Whether the message is complete.
+    /// Sends up to a step, and then announces the sender's death. Returns whether the message is
+    /// published.
     fn die(&self, rank: u32, end: End) -> bool {
         let share = self.share();
         let ticket = share.send.load(Ordering::Relaxed);
@@ -260,7 +260,7 @@ impl Area {
             share.send.store(ticket.wrapping_add(1), Ordering::Relaxed);
         }
         if claimed && matches!(end, End::Writing | End::Published) {
-            // Rank 9 sends nothing: half of a message.
+            // Half of a message, with the mark of rank 9, which sends none.
             self.write(ticket, if end == End::Writing { 9 } else { rank });
         }
         if claimed && end == End::Published {
@@ -271,8 +271,8 @@ impl Area {
     }
 }
 
-/// A sender dies at a step, another lives, which has a slot of its own or needs that of the dead
-/// one; all slots can be used afterwards.
+/// A sender dies at a step while another sends, into another slot or the same one. Afterwards all
+/// slots can be used.
 fn a_death(end: End) {
     a_death_among(2, end);
     a_death_among(1, end);
@@ -281,7 +281,7 @@ fn a_death(end: End) {
 fn a_death_among(slots: usize, end: End) {
     check(2, move || {
         let (area, mut next) = (area(slots), FIRST);
-        // With one slot the other would try again and again, and so it is over before.
+        // With one slot the other sender would retry without end, so the death comes first.
         let dying = match slots {
             1 => Err(area.die(1, end)),
             _ => Ok(spawn(&area, move |area| area.die(1, end))),
@@ -299,7 +299,7 @@ fn a_death_among(slots: usize, end: End) {
         got.sort_unstable();
         assert_eq!(got, if complete { vec![1, 2] } else { vec![2] });
         for rank in [3, 4] {
-            // Room: what the dead one holds is passed over by the look for a message.
+            // Frees a slot: the search for a message passes over the dead sender's ticket.
             while !area.try_send(rank) {
                 assert!(area.pass_over(next, true));
                 next = next.wrapping_add(1);
@@ -331,14 +331,14 @@ fn loom_a_message_whose_sender_died_after_it_still_comes() {
     a_death(End::Published);
 }
 
-/// A store to SendCNT that comes late sets it back, behind tickets of the next rounds: nobody gets
-/// a ticket that was another's, and none is left out.
+/// A late store sets SendCNT back by more than a round: no ticket is taken twice, and none is left
+/// out.
 #[test]
 fn loom_a_sendcnt_that_is_set_back_loses_and_doubles_nothing() {
     check(3, || {
         let (area, mut next) = (area(1), FIRST);
         let sleeper = spawn(&area, |area| {
-            // It had the first ticket, and has slept since it claimed that.
+            // The late store of a sender that has claimed the first ticket.
             area.share().send.store(FIRST.wrapping_add(1), Ordering::Relaxed);
         });
         let share = area.share();
@@ -361,7 +361,7 @@ fn loom_a_sendcnt_that_is_set_back_loses_and_doubles_nothing() {
     });
 }
 
-/// Nothing is passed over whose sender lives and has claimed it.
+/// The receiver does not pass over a ticket that a living sender has claimed.
 #[test]
 fn loom_a_claimed_ticket_of_a_living_sender_is_waited_for() {
     check(3, || {
@@ -369,15 +369,15 @@ fn loom_a_claimed_ticket_of_a_living_sender_is_waited_for() {
         let sender = spawn(&area, |area| area.try_send(1));
         let passed = area.share().pass_over(FIRST, |_| false, true);
         assert!(sender.join().unwrap());
-        // It came with this ticket, or with the next one.
+        // The message has this ticket, or the next one.
         let at = if passed { FIRST.wrapping_add(1) } else { FIRST };
         assert_eq!(area.read(at), Some(1));
         assert!(!passed || area.read(FIRST).is_none());
     });
 }
 
-/// As the message_receiver sleeps: the door is closed, then the claims are looked at; a lost
-/// wake-up is a deadlock, which loom reports.
+/// The sleep of MessageReceiver: it closes the door, and then reads the claims. A lost wake-up is a
+/// deadlock, which loom reports.
 #[test]
 fn loom_no_message_finds_the_receiver_asleep_for_ever() {
     check(2, || {
@@ -410,7 +410,7 @@ fn loom_no_message_finds_the_receiver_asleep_for_ever() {
     });
 }
 
-/// Either the receiver sees that something has begun, or exactly one of the senders rings.
+/// Either the receiver sees that a sender has begun a message, or exactly one sender rings.
 #[test]
 fn loom_closing_the_door_and_knocking_meet() {
     check(3, || {
@@ -428,8 +428,8 @@ fn loom_closing_the_door_and_knocking_meet() {
     });
 }
 
-/// What the lane does, whose receiver runs no fence of the kernel's, and looks at two words in most
-/// cases.
+/// The sleep of the lane's receiver, which calls no heavy fence, and mostly reads two words of a
+/// share.
 #[test]
 fn loom_closing_the_door_of_the_lane_and_knocking_meet() {
     check(3, || {

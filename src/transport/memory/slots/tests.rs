@@ -1,4 +1,4 @@
-//! Tests of a share with one thread and with real ones.
+//! Tests of a share with one thread and with several.
 
 use super::*;
 use std::cell::Cell;
@@ -11,7 +11,7 @@ struct Area {
     slots: Vec<Slot>,
 }
 
-// SAFETY: bodies are reached by the protocol of a share only, which is what is tested.
+// SAFETY: threads access bodies only by the protocol of a share, which these tests check.
 unsafe impl Sync for Area {}
 
 impl Area {
@@ -74,14 +74,14 @@ fn moved_to(slots: usize, first: u64) -> Area {
 }
 
 fn write(share: &SlotShare, ticket: u64, value: u64) {
-    // SAFETY: the slot of the caller's ticket.
+    // SAFETY: the caller has the slot's ticket.
     share.slot(ticket).body().with_mut(|body| unsafe { (*body)[BODY_WORDS - 1] = value });
     share.publish(ticket);
 }
 
 fn read(share: &SlotShare, next: u64) -> Option<u64> {
     share.is_ready(next).then(|| {
-        // SAFETY: published, and not given back.
+        // SAFETY: the slot is published and not given back.
         share.slot(next).body().with(|body| unsafe { (*body)[BODY_WORDS - 1] })
     })
 }
@@ -114,8 +114,7 @@ fn messages_pass_the_edges_of_all_counters_in_order() {
     }
 }
 
-/// A sender that took the one ticket there was, and was never seen again: not even SendCNT tells of
-/// it.
+/// A sender dies after it has taken the only free ticket, before it stores SendCNT.
 #[test]
 fn a_dead_ticket_of_a_share_with_one_slot_is_found_by_its_claim() {
     let (area, cached, tally) = (Area::new(1), AtomicU64::new(FIRST), Counted::default());
@@ -130,7 +129,8 @@ fn a_dead_ticket_of_a_share_with_one_slot_is_found_by_its_claim() {
     assert_eq!(share.take(2, &cached, &tally), Taken::Ticket(FIRST.wrapping_add(1)));
 }
 
-/// Whatever SendCNT says: a store of long ago, or what a hostile peer has written.
+/// Senders find tickets whatever value SendCNT has: an old one, or one that a faulty peer has
+/// written.
 #[test]
 fn a_sendcnt_that_is_wrong_costs_looks_and_nothing_else() {
     for wrong in [FIRST, FIRST + 2, FIRST + 900, FIRST - 5, 5 + (1 << 40), FIRST ^ 1 << 63] {
@@ -153,8 +153,8 @@ fn a_sendcnt_that_is_wrong_costs_looks_and_nothing_else() {
     }
 }
 
-/// The receiver has passed a ticket over, and the next two rounds of its slot are done: its sender
-/// wakes up, and takes another one.
+/// A sender sleeps before it claims a ticket; meanwhile the receiver passes the ticket over, and
+/// the slot is used for two more rounds. The sender then takes another ticket.
 #[test]
 fn a_sender_that_slept_for_rounds_claims_nothing() {
     let (area, cached, tally) = (Area::new(2), AtomicU64::new(FIRST), Counted::default());
@@ -187,7 +187,8 @@ fn what_a_dead_sender_has_published_is_not_passed_over_and_the_rest_is() {
     assert!(share.pass_over(second, |rank| rank == 5, false));
 }
 
-/// More threads than slots, in two processes as it were, through the wrap of the counters.
+/// More sending threads than slots, with two caches of RecvCNT as in two processes, while the
+/// counters wrap around.
 #[test]
 fn threads_lose_and_double_nothing() {
     const EACH: u64 = 2000;
@@ -215,7 +216,7 @@ fn threads_lose_and_double_nothing() {
             let (mut next, mut got) = (FIRST, 0);
             while got < 4 * EACH {
                 let Some(word) = read(&share, next) else {
-                    // As if each of them were late.
+                    // Sets SendCNT back, as late senders do.
                     let passed = got % 8 == 0 && share.pass_over(next, |_| false, true);
                     next = next.wrapping_add(u64::from(passed));
                     share.give_back(next);

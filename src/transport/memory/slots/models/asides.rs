@@ -1,10 +1,11 @@
-//! A loom model of messages that are set aside while their senders are slow.
+//! A loom model of messages that the receiver sets aside while their senders are slow.
 
 use super::*;
 
 impl Area {
-    /// Takes one message if there is one, as the receiver does that sets slow ones aside. `aside`:
-    /// the ticket of one, the ticket that keeps its slot out of the round, and whether it has come.
+    /// Takes a message if one waits, by the rules of `message_receiver::asides`. `aside`: the
+    /// ticket that is set aside, the later ticket of its slot that the receiver has claimed, and
+    /// whether the message was taken.
     fn receive_past(&self, next: &mut u64, aside: &mut Option<(u64, u64, bool)>) -> Option<u32> {
         let share = self.share();
         let slots = share.slots.len() as u64;
@@ -38,9 +39,9 @@ impl Area {
     }
 }
 
-/// A sender is slow between its ticket and its publication. The receiver sets its message aside
-/// where another one waits behind it, goes round the slots, and takes the late one when it comes:
-/// no slot is written by two, and no message is lost or read in pieces.
+/// A sender is slow between claim and publication. The receiver sets its ticket aside if another
+/// message waits behind it, goes on through the slots, and takes the late message when it is
+/// published. No two senders write one slot, and no message is lost or half read.
 #[test]
 fn loom_a_slow_sender_holds_up_its_own_slot_only() {
     check(2, || {
