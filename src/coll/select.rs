@@ -42,7 +42,8 @@ const AHEAD: &str = "some KiB: who sends runs ahead of who receives";
 const FEW_SIGNALS: &str = "many ranks and few bytes: signals to some ranks instead of all";
 const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
-/// Up to so many bytes with the eager forms, whose slots take twice as much.
+/// Up to so many bytes peers' unmapped buffers are sent by the eager forms. Their slots take twice
+/// as much.
 const TWICE: u64 = 2 << 20;
 const COPIED_TWICE: &str = "peers do not map the buffers: two copies of each byte instead of three";
 const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";
@@ -257,7 +258,7 @@ pub fn named(operation: Operation, called: &str) -> Result<&'static Algorithm> {
         Some(found) => Ok(found),
         None => {
             let (names, name) = (names(operation, |_| true), name(operation));
-            fail!(ERR_INVALID, "{name} is to be done by \"{called}\", expected {names}")
+            fail!(ERR_INVALID, "{name} has no algorithm \"{called}\", expected {names}")
         }
     }
 }
@@ -393,7 +394,7 @@ mod tests {
         assert_eq!(error.status, Status::ERR_INVALID);
         assert_eq!(
             error.message(),
-            "gather is to be done by \"ring\", expected auto, or direct, or binomial, or eager"
+            "gather has no algorithm \"ring\", expected auto, or direct, or binomial, or eager"
         );
         let row = vec![Blocks::One(Block::default()); 4];
         let varied = Some(Varied { send: row.clone(), receive: row, largest: 0 });
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_commute_is_combined_in_order() {
+    fn operations_that_do_not_commute_are_combined_in_order() {
         let allreduce = problem(Operation::Allreduce, 3, 1 << 20);
         assert!(choose(&[], &allreduce, None, true).unwrap().0.ordered);
         let error = choose(&[], &allreduce, Some("ring"), true).err().unwrap();

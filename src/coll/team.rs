@@ -225,12 +225,19 @@ fn check_list(services: &Services, ranks: &[u32]) -> Result<usize> {
             fail!(ERR_RANGE, "ranks[{at}] is {rank}, expected less than {size}");
         }
         if !seen.insert(*rank) {
-            fail!(ERR_INVALID, "ranks[{at}] is {rank}, which stands in the list before");
+            fail!(
+                ERR_INVALID,
+                "ranks[{at}] is {rank}, which is in the list already, expected different ranks"
+            );
         }
     }
     match ranks.iter().position(|rank| *rank == me) {
         Some(at) => Ok(at),
-        None => fail!(ERR_INVALID, "ranks: the calling rank {me} is not among the {}", ranks.len()),
+        None => fail!(
+            ERR_INVALID,
+            "ranks has {} entries, expected the calling rank {me} among them",
+            ranks.len()
+        ),
     }
 }
 

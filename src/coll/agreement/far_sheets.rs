@@ -98,7 +98,7 @@ impl FarSheets {
         match Status(self.refused.0.load(Ordering::Relaxed)) {
             Status::OK => Ok(()),
             status => {
-                let text = "a rank of another node did not take what it was told";
+                let text = "a rank of another node could not take a sheet of the exchange";
                 Err(Error::new(status, text.into()))
             }
         }

@@ -26,7 +26,7 @@ fn ring(peers: [u32; 2], me: usize) -> Ring {
 
 /// Rank 0 cannot reach rank 1 in two exchanges; in the third it can.
 #[test]
-fn what_keeps_a_rank_from_another_may_pass() {
+fn a_rank_that_could_not_reach_another_may_reach_it_later() {
     let (_world, _contexts, services, arenas) = two_ranks();
     let mut first = Board::new(&services[0], &arenas[0], ring([0, 99], 0)).expect("a board");
     let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
@@ -55,7 +55,7 @@ fn what_keeps_a_rank_from_another_may_pass() {
 /// Two ranks in one process. Rank 0's list names a rank that does not exist, so rank 0 reaches
 /// nobody; rank 1 waits for rank 0.
 #[test]
-fn a_rank_that_cannot_reach_another_fails_the_exchange_for_those_who_wait_for_it() {
+fn a_rank_that_cannot_reach_another_fails_the_exchange_for_ranks_that_wait_for_it() {
     let (_world, _contexts, services, arenas) = two_ranks();
     let mut first = Board::new(&services[0], &arenas[0], ring([0, 99], 0)).expect("a board");
     let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
@@ -89,7 +89,7 @@ impl Ended for Nobody {
 
 /// A rank of another node may have sent a sheet before this rank knows that it has no board.
 #[test]
-fn what_came_for_a_board_that_is_refused_waits_no_more() {
+fn a_sheet_for_a_board_that_is_refused_is_dropped() {
     let (_world, _contexts, services, arenas) = two_ranks();
     services[1].connect(std::iter::once(0)).expect("a contact");
     let notice = Notice { peer: 0, name: 77, words: [1, 0, 0], keep: true, bytes: &[5; 100] };

@@ -171,8 +171,8 @@ fn saved(problem: &Problem, rank: usize, peer: usize) -> Place {
     scratch(rank, (passing + peer) as u64 * problem.bytes())
 }
 
-/// The place, at `rank` and before hop `hop`, of the block whose sender is `block - gone` ranks to
-/// the left, where `gone` are the bits of `block` below the hop.
+/// The place, at `rank` and before hop `hop`, of the block whose receiver is `block` ranks to the
+/// right of its sender.
 fn before_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place {
     let peer = (rank + block) % problem.ranks;
     match block & ((1 << hop) - 1) {

@@ -120,7 +120,7 @@ fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// The tree of a fragment. Of the ranks besides the root at most a third have children in it.
+/// The tree of a fragment. Of the ranks besides the root less than a third have children in it.
 fn ternary(ranks: usize, fragment: usize) -> Tree {
     Tree::Heap { arity: 3, turn: fragment * ((ranks - 1) / 3) }
 }

@@ -55,8 +55,8 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     with_root(problem, rank, size, (problem.source(root, rank, 0), problem.target(rank, root, 0)))
 }
 
-/// The root puts the blocks into slots of the others, and may be rounds ahead of them. It has ranks
-/// - 1 steps: for small sizes.
+/// The root puts the blocks into slots of the others, and may be rounds ahead of them. The root has
+/// one step for each other rank: for small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let bytes = problem.bytes();

@@ -88,7 +88,10 @@ impl Asynchronous {
         }
         services.check_completion(&start.completion, "on_complete")?;
         if start.completion.kind == completion::NONE {
-            fail!(ERR_INVALID, "on_complete does nothing, expected one that tells of the end");
+            fail!(
+                ERR_INVALID,
+                "on_complete.kind is LLCL_COMPLETE_NONE, expected another LLCL_COMPLETE_*"
+            );
         }
         // One completion of the plan's round, and one that the end of the round may fire.
         if !has_room(2) {

@@ -231,7 +231,7 @@ impl Asked {
             fail!(ERR_INVALID, "depth is {}, expected at most {DEPTH}", self.depth);
         }
         if self.is_users_function() && self.function.is_none() {
-            fail!(ERR_INVALID, "function is NULL, expected one for LLCL_OP_USER");
+            fail!(ERR_INVALID, "function is NULL, expected a function for LLCL_OP_USER");
         }
         services.check_completion(&self.on_complete, "on_complete")
     }
@@ -271,7 +271,9 @@ impl Asked {
         match kind.width() {
             Some(width) if size == 0 => Ok(width),
             None if size > 0 => Ok(size.into()),
-            None => fail!(ERR_INVALID, "element_size is 0, expected some for LLCL_TYPE_BYTES"),
+            None => {
+                fail!(ERR_INVALID, "element_size is 0, expected at least 1 for LLCL_TYPE_BYTES")
+            }
             Some(_) => {
                 fail!(
                     ERR_INVALID,
@@ -315,7 +317,11 @@ impl Asked {
         } else if matches!(self.operation, Gather | Scatter | Allgather | Alltoall | ReduceScatter)
             && self.count.checked_mul(ranks as u64).is_none()
         {
-            fail!(ERR_RANGE, "count is {}, too much for {ranks} ranks", self.count);
+            fail!(
+                ERR_RANGE,
+                "count is {}: too much for {ranks} ranks, expected less than 2^64 elements in all",
+                self.count
+            );
         }
         let in_bytes = |blocks: Vec<Block>, name: &str| {
             let elements = extent(&blocks);
@@ -371,7 +377,7 @@ impl Asked {
             return Ok((None, false));
         }
         let Some(op) = Op::from_code(self.op) else {
-            fail!(ERR_INVALID, "op is {}, expected one that combines elements", self.op);
+            fail!(ERR_INVALID, "op is {}, expected LLCL_OP_*", self.op);
         };
         reduction::check(kind, op)?;
         if op != Op::User {

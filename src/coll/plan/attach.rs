@@ -113,7 +113,12 @@ pub fn attach(
         sides.for_each(|(memory, own)| *memory = own.unwrap_or(*memory));
     }
     let own = members.iter().find(|member| member.rank == team.me);
-    let lost = || Error::new(Status::ERR_INTERNAL, "a rank does not know itself".to_string());
+    let lost = || {
+        Error::new(
+            Status::ERR_INTERNAL,
+            "the calling rank is not among the ranks that it knows".to_string(),
+        )
+    };
     let own = own.ok_or_else(|| inner(lost()))?;
     let members = Members::new(&members, *own, team.size());
     Ok(Attached { members, crowded: cores.count() < near().count(), fenced, shadows })
@@ -137,10 +142,13 @@ fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> 
     // SAFETY: the session follows, in the rest of the block.
     let session = unsafe { Session::open(base.add(SESSION as usize), (bytes - SESSION) as usize) };
     let (Some(session), Ok(turns)) = (session, u32::try_from(card.turns)) else {
-        fail!(ERR_INTERNAL, "rank {peer} has no session where it says");
+        fail!(ERR_INTERNAL, "the block of rank {peer} holds no valid session");
     };
     if !turns.is_power_of_two() {
-        fail!(ERR_INTERNAL, "rank {peer} has {turns} scratch memories, no power of two");
+        fail!(
+            ERR_INTERNAL,
+            "rank {peer} has {turns} copies of its scratch memory, expected a power of two"
+        );
     }
     let within = |offset: u64, length: u64, turns: u32| {
         let all = length.checked_next_multiple_of(64)?.checked_mul(turns.into())?;

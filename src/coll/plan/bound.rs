@@ -80,7 +80,7 @@ impl Plan {
         let Some(bound) = &self.bound else {
             fail!(
                 ERR_INVALID,
-                "the plan's buffers are fixed, expected one made with LLCL_COLL_REBIND"
+                "the plan's buffers are fixed, expected a plan made with LLCL_COLL_REBIND"
             );
         };
         // Steps of a round that is under way use the former places.

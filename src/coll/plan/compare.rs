@@ -112,7 +112,7 @@ fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<Agreed> {
             );
         }
     }
-    fail!(ERR_INTERNAL, "the ranks ask for the same, but their sums differ")
+    fail!(ERR_INTERNAL, "the parameters of all ranks are equal, but their digests differ")
 }
 
 /// This rank's values of what must be equal. `forced`: the algorithm that it asks for by name.

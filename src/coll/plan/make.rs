@@ -80,7 +80,9 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     };
     let Agreed { unmapped, nodes } = agree(team, asked, forced, mine)?;
     let name = team.plan_name();
-    let Some(checked) = checked else { fail!(ERR_INTERNAL, "an error was lost") };
+    let Some(checked) = checked else {
+        fail!(ERR_INTERNAL, "the refusal of the parameters was lost")
+    };
     let problem = asked.problem(ranks, checked.width, team.services.config.coll_segment);
     let mut problem = Problem { nodes, ..problem };
     if asked.form == Form::Varied {
@@ -185,7 +187,7 @@ impl PlanBuilder<'_> {
             let name = self.choice.0.name;
             fail!(
                 ERR_INTERNAL,
-                "{name} reads memory of another node, expected algorithms that put"
+                "{name} reads memory of another node, expected an algorithm that puts"
             );
         };
         let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
@@ -322,7 +324,7 @@ impl PlanBuilder<'_> {
         records: &[Record],
     ) {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
-        // A user whom a completion tells of the end may never wait, so nobody would run the tail.
+        // No thread would run the tail for a user that relies on the completion and never waits.
         let silent = self.asked.on_complete.kind == completion::NONE;
         let has_tail = silent && self.is_shared(ways, program) && lengths.len() == 1;
         let tail = if has_tail { tail(&program.queues[0], AT_START) } else { NO_TAIL };

@@ -80,7 +80,7 @@ mod models {
     /// and signals that its step is done, which ends the round. Planted faults that this model
     /// found: a signal without Release; the second binding before the end of the first round.
     #[test]
-    fn who_has_the_signal_of_a_round_sees_the_buffer_of_that_round() {
+    fn a_thread_that_has_the_signal_of_a_round_sees_the_buffer_of_that_round() {
         loom::model(|| {
             let binding = Arc::new(Binding([AtomicU64::new(0), AtomicU64::new(0)]));
             let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_another_nodes_memory_is_none() {
+    fn a_program_that_reads_another_nodes_memory_is_refused() {
         let mut program = Program::new(1);
         program.queue(0).wait(1, 1).copy(receive(1, 0), receive(0, 0), 8).signal(1, 0);
         assert!(posted(program.clone(), 0, |_| false).is_some());

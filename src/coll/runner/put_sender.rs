@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_comes_out_as_it_went_in() {
+    fn a_notice_is_decoded_as_it_was_encoded() {
         let put = |signal| Put {
             space: 2,
             offset: u64::MAX - 1,

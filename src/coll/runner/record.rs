@@ -231,9 +231,8 @@ pub fn compile(program: &Program) -> Vec<Record> {
 }
 
 /// The first step of a queue's tail: the last steps, which move at most `most` bytes together and
-/// for which no other rank waits. (A step that signals only once in several rounds tells that
-/// memory was read, which no rank waits for in this round.) NO_TAIL: the last step does not
-/// qualify.
+/// for which no other rank waits in this round. (Signals sent once in several rounds only say that
+/// memory was read, so such a step may be in the tail.) NO_TAIL: the last step does not qualify.
 pub fn tail(steps: &[Step], most: u64) -> u32 {
     let mut bytes = 0;
     let is_tail = |step: &&Step| {

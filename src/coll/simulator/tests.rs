@@ -168,13 +168,13 @@ fn ahead(turns: u32, ahead: u32) -> Vec<Program> {
 }
 
 #[test]
-fn who_is_too_far_ahead_is_caught() {
+fn a_rank_that_is_too_far_ahead_is_caught() {
     (0..20).for_each(|seed| run(&problem(), &ahead(16, 16), true, seed).expect("is right"));
     caught(&ahead(16, 20), "in a race with rank");
 }
 
 #[test]
-fn what_is_read_must_be_said_in_time() {
+fn a_reader_must_signal_in_time() {
     let mut programs = ahead(16, 16);
     let signal = programs[1].queues[0][0].signal.as_mut().expect("says what it has read");
     signal.every = 8;

@@ -91,7 +91,7 @@ mod models {
     }
 
     #[test]
-    fn loom_who_waits_for_room_is_called() {
+    fn loom_a_queue_that_waits_for_room_is_called() {
         loom::model(|| {
             let (room, calls) = (Arc::new(Room::default()), Arc::new(AtomicU32::new(0)));
             assert!(room.try_take(ALL, 0));

@@ -87,7 +87,7 @@ fn loom_a_release_meets_a_signal() {
 /// Like `loom_a_release_meets_a_signal`, with a helper that looks before it claims, and a first
 /// step that needs no signal.
 #[test]
-fn loom_a_helper_is_in_nobodys_way() {
+fn loom_a_helper_disturbs_no_other_thread() {
     check(3, || {
         let free = Step { wait: None, signal: None };
         let plan = plan(&[&[free, after(1)]]);

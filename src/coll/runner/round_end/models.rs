@@ -171,7 +171,7 @@ fn loom_round_end_the_next_round_overtakes() {
 
 /// A rank dies after it has taken the round; two threads of the owner learn of it.
 #[test]
-fn loom_round_end_what_the_dead_have_taken_is_taken_over_once() {
+fn loom_round_end_a_round_of_a_dead_rank_is_taken_over_once() {
     check(|| {
         let owner = Owner::new();
         owner.start(1);
