@@ -35,7 +35,7 @@ mod tally;
 mod turns;
 
 pub use short::{Short, ShortMessage};
-use tally::{Toll, Uncounted};
+use tally::{Counted, Uncounted};
 use turns::TURN;
 pub use turns::Watched;
 
@@ -200,7 +200,7 @@ impl<'a> MessageSender<'a> {
         frame: &Frame,
         counts: &Counters,
     ) -> bool {
-        let Taken::Ticket(ticket) = share.take(self.me, cached, &Toll(counts, at)) else {
+        let Taken::Ticket(ticket) = share.take(self.me, cached, &Counted(counts, at)) else {
             return false;
         };
         self.fill(share, at, ticket, frame);
@@ -243,7 +243,7 @@ impl<'a> MessageSender<'a> {
     fn send_beside(&self, at: usize, frame: Frame, counts: &Counters) -> bool {
         let near = &self.others[at - REPLIES];
         let Some(Some(share)) = near.share.get() else { return false };
-        let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Toll(counts, SHARES - 1))
+        let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Counted(counts, SHARES - 1))
         else {
             return false;
         };
@@ -330,8 +330,8 @@ impl<'a> MessageSender<'a> {
     /// Sends a reply into a slot that the peer has reserved for it. False: no slot is free, so the
     /// peer is dead or stopped, or has sent no request.
     pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
-        let toll = Toll(counts, SHARES - 1);
-        let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &toll) else { return false };
+        let counted = Counted(counts, SHARES - 1);
+        let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &counted) else { return false };
         self.fill(share, REPLIES, ticket, frame);
         counts.replies.up();
         self.knock(&self.message_area.head.replies, self.progress, counts);

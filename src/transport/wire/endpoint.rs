@@ -24,7 +24,7 @@ use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
 pub use news::{Deliver, News, Unreachable};
 #[cfg(test)]
-pub use news::{no_news, nowhere};
+pub use news::{no_news, no_slot};
 use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -50,7 +50,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Most events of one poll.
 const EVENTS: usize = 32;
 /// Most errors of the wire that the endpoint reports on stderr.
-const TOLD_OF: u32 = 10;
+const REPORTS: u32 = 10;
 /// The length of `outgoing` from which on the endpoint accepts no further frame that needs a grant:
 /// no request to an agent, and no message of a user. Agents' limit is higher, so they make progress
 /// when users have filled the queue.
@@ -94,7 +94,7 @@ struct State {
     posted: Posted,
     batch: Batch,
     /// Buffers of commands that nobody waits for any more. The lane may use them until close().
-    kept: Vec<Box<[u8]>>,
+    abandoned: Vec<Box<[u8]>>,
     /// The error with which the wire has failed.
     failure: Option<Error>,
     asleep: Asleep,
@@ -104,7 +104,7 @@ struct State {
     over: bool,
     /// The lane is closed: nobody may call it.
     closed: bool,
-    told_of: u32,
+    reported: u32,
 }
 
 /// Whether the polling thread sleeps.
@@ -112,32 +112,32 @@ struct State {
 enum Asleep {
     No,
     /// On the lane's descriptor.
-    Deep,
+    OnDescriptor,
     /// For a time: the lane has no descriptor.
-    Naps,
+    ForATime,
 }
 
 /// Received answers and replies, with their senders. This rank reserved a slot for each of them
 /// when it sent the request.
-type Aside = Vec<(u32, OwnedFrame)>;
+type Answers = Vec<(u32, OwnedFrame)>;
 /// Where a handled event leaves its results: packets to send, answers to deliver, completions of
 /// reads, writes and atomics.
-type Come<'a> = (&'a mut Out, &'a mut Aside, &'a mut Vec<End>);
+type Results<'a> = (&'a mut Out, &'a mut Answers, &'a mut Vec<End>);
 
 impl State {
-    fn say(&mut self, me: u32, peer: u32, what: &str) {
-        self.told_of += 1;
-        if self.told_of <= TOLD_OF {
+    fn report(&mut self, me: u32, peer: u32, what: &str) {
+        self.reported += 1;
+        if self.reported <= REPORTS {
             eprintln!("libllcl: rank {me}: from the wire to rank {peer}: {what}; dropped");
         }
     }
 
     /// The wire does not reach a peer any more. Frames may be missing, so this rank sends nothing
     /// to the peer from now on.
-    fn lose(&mut self, me: u32, peer: u32, why: &str) {
+    fn mark_lost(&mut self, me: u32, peer: u32, why: &str) {
         self.outgoing.discard(peer);
         if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
-            self.say(me, peer, why);
+            self.report(me, peer, why);
             self.lost.push((peer, Some(Instant::now() + PATIENCE)));
         }
     }
@@ -149,7 +149,7 @@ impl State {
     }
 
     /// Lost peers whose `PATIENCE` has ended since the last call.
-    fn given_up(&mut self) -> Vec<u32> {
+    fn overdue(&mut self) -> Vec<u32> {
         let now = Instant::now();
         let over = self.lost.iter_mut().filter(|(_, until)| until.is_some_and(|it| it <= now));
         over.map(|(peer, until)| (*peer, *until = None).0).collect()
@@ -206,7 +206,7 @@ impl Shared {
         }
         let State { lane, outgoing, .. } = &mut *state;
         for (peer, why) in outgoing.pump(&mut **lane) {
-            state.lose(self.me, peer, &format!("refused: {why}"));
+            state.mark_lost(self.me, peer, &format!("refused: {why}"));
         }
     }
 
@@ -271,13 +271,13 @@ impl Endpoint {
             lost: Vec::new(),
             posted: Posted::default(),
             batch: Batch::default(),
-            kept: Vec::new(),
+            abandoned: Vec::new(),
             failure: None,
             asleep: Asleep::No,
             helped: false,
             over: false,
             closed: false,
-            told_of: 0,
+            reported: 0,
         };
         let (state, wake, failed) = (Mutex::new(state), Wake::new()?, news.failed);
         let shared = Shared {

@@ -78,7 +78,8 @@ fn piece(frame: &[u8], most: usize) -> Result<Piece<'_>, String> {
 }
 
 impl Joins {
-    /// Takes in a frame. A packet, if it is whole now; else what is wrong with the frame.
+    /// Adds a received frame. Some: the packet that is complete now. Err: what is wrong with the
+    /// frame. `most`: most bytes of a packet.
     pub fn take(
         &mut self,
         from: u32,

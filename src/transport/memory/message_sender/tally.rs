@@ -4,9 +4,9 @@ use crate::transport::memory::slots::Tally;
 use crate::util::counters::Counters;
 
 /// Counts for active messages, and for one share.
-pub(super) struct Toll<'c>(pub &'c Counters, pub usize);
+pub(super) struct Counted<'c>(pub &'c Counters, pub usize);
 
-impl Tally for Toll<'_> {
+impl Tally for Counted<'_> {
     #[cold]
     fn read_credit(&self) {
         self.0.credit_reads.up();

@@ -86,7 +86,7 @@ fn read(share: &SlotShare, next: u64) -> Option<u64> {
     })
 }
 
-/// Just before 2^64 and 2^32, and where the claim's and the mark's shifted tickets wrap.
+/// Tickets just before 2^64 and 2^32, and just before the shifted tickets in claims and marks wrap.
 #[test]
 fn messages_pass_the_edges_of_all_counters_in_order() {
     for slots in [1, 2, 8] {

@@ -88,7 +88,7 @@ fn star(count: u32, nature: Nature) -> (Vec<Endpoint>, Vec<Arc<Counted>>) {
     let end = |me: usize| {
         let rank = (me as u32, count);
         counted(part_of(me), || {
-            Endpoint::without_thread(rank, wires[me].clone(), 4096, nowhere(), no_news()).unwrap()
+            Endpoint::without_thread(rank, wires[me].clone(), 4096, no_slot(), no_news()).unwrap()
         })
     };
     let ends: Vec<Endpoint> = (0..wires.len()).map(end).collect();

@@ -54,6 +54,6 @@ pub fn no_news() -> News {
 
 /// For tests: no frame ever finds a slot.
 #[cfg(test)]
-pub fn nowhere() -> Deliver {
+pub fn no_slot() -> Deliver {
     Box::new(|_, _, _| false)
 }

@@ -63,14 +63,14 @@ impl Shared {
         (self.wanted.load(Ordering::Relaxed) == 0).then(|| self.try_lock()).flatten()
     }
 
-    fn event(&self, state: &mut State, event: &Event, (out, aside, ends): Come) {
+    fn event(&self, state: &mut State, event: &Event, (out, answers, ends): Results) {
         let peer = event.peer;
         match event.event {
             Event::DONE if Posted::is_tag(event.tag) => ends.extend(state.posted.end(event)),
             Event::DONE => {
                 state.outgoing.done(event.tag);
                 if event.status != 0 {
-                    state.say(self.me, peer, &format!("{:?}", Status(event.status)));
+                    state.report(self.me, peer, &format!("{:?}", Status(event.status)));
                 }
             }
             Event::FRAME => {
@@ -82,8 +82,8 @@ impl Shared {
                 match state.take(event, bytes, self.medium, out) {
                     Ok(Taken::Held) => return,
                     Ok(Taken::Copied) => {}
-                    Ok(Taken::Aside(owned)) => aside.push((peer, owned)),
-                    Err(why) => state.say(self.me, peer, &why),
+                    Ok(Taken::Aside(owned)) => answers.push((peer, owned)),
+                    Err(why) => state.report(self.me, peer, &why),
                 }
                 state.lane.give_back(event.frame);
             }
@@ -94,7 +94,7 @@ impl Shared {
                 state.failure = Some(Error::new(status, format!("the wire has failed: {why}")));
             }
             Event::LOST => {
-                state.lose(self.me, peer, &format!("lost: {:?}", Status(event.status)));
+                state.mark_lost(self.me, peer, &format!("lost: {:?}", Status(event.status)));
             }
             Event::FENCED => {
                 state.grants.fenced(peer);
@@ -116,12 +116,13 @@ impl Shared {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
     ) -> bool {
         let state = &mut *guard;
-        let (mut events, mut out, mut aside) = ([Event::NONE; EVENTS], Out::new(), Aside::new());
+        let (mut events, mut out, mut answers) =
+            ([Event::NONE; EVENTS], Out::new(), Answers::new());
         let mut ends = Vec::new();
         let failed_before = state.failure.is_some();
         let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
-            self.event(state, event, (&mut out, &mut aside, &mut ends));
+            self.event(state, event, (&mut out, &mut answers, &mut ends));
         }
         let State { grants, receipts, lane, .. } = state;
         let (into_slot, mut back) =
@@ -130,18 +131,18 @@ impl Shared {
         back.into_iter().for_each(|frame| lane.give_back(frame));
         receipts.tell(grants, &mut out);
         self.send(state, out);
-        let given_up = if state.lost.is_empty() { Vec::new() } else { state.given_up() };
+        let overdue = if state.lost.is_empty() { Vec::new() } else { state.overdue() };
         let failed = state.failure.is_some() && !failed_before;
         drop(guard);
         if failed {
             (self.failed)();
         }
         self.tell(&ends);
-        for peer in given_up {
+        for peer in overdue {
             self.unreachable.get().into_iter().for_each(|tell| tell(peer));
         }
         // Without the lock: deliver() may wait for the slot that this rank reserved for an answer.
-        for (from, owned) in &aside {
+        for (from, owned) in &answers {
             deliver(*from, owned.class, &owned.frame());
         }
         count > 0
@@ -165,7 +166,7 @@ impl Shared {
         *nap = (*nap * 2).min(LONGEST);
         // Relaxed: a hint.
         self.naps.store(fd.is_none(), Ordering::Relaxed);
-        state.asleep = if fd.is_some() { Asleep::Deep } else { Asleep::Naps };
+        state.asleep = if fd.is_some() { Asleep::OnDescriptor } else { Asleep::ForATime };
         drop(state);
         // SAFETY: the lane keeps its descriptor open until disarm().
         let fd = fd.map(|fd| unsafe { BorrowedFd::borrow_raw(fd) });
@@ -219,7 +220,7 @@ impl Endpoint {
             return false;
         }
         let Some(mut state) = self.shared.lock_to_poll() else { return false };
-        if state.over || state.asleep == Asleep::Deep {
+        if state.over || state.asleep == Asleep::OnDescriptor {
             return false;
         }
         state.helped = true;

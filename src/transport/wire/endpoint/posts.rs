@@ -68,8 +68,8 @@ impl State {
     /// since an answer is likely, unless an application thread polls; a thread that sleeps on the
     /// descriptor is woken only if frames are `waiting` for the lane.
     pub(super) fn must_wake(&mut self, waiting: bool) -> bool {
-        let naps = self.asleep == Asleep::Naps && !self.helped;
-        let must = naps || self.asleep == Asleep::Deep && waiting;
+        let naps = self.asleep == Asleep::ForATime && !self.helped;
+        let must = naps || self.asleep == Asleep::OnDescriptor && waiting;
         if must {
             self.asleep = Asleep::No;
         }
@@ -110,8 +110,9 @@ impl Endpoint {
     }
 
     /// Posts operations for one peer by one call of the lane, so that a module can ring one
-    /// doorbell for all. Returns how many the wire has taken, and why it stopped. [`Ends`] brings
-    /// their completions. A lane that refuses a post with an error has lost the peer.
+    /// doorbell for all. Returns how many the wire has taken, and why it stopped. The
+    /// [receiver](Endpoint::receiver) brings their completions. A lane that refuses a post with an
+    /// error has lost the peer.
     ///
     /// # Safety
     /// The local buffer of each operation that was taken is valid until its completion; nobody
@@ -130,7 +131,7 @@ impl Endpoint {
             _ => Stopped::Later,
         };
         if stopped == Stopped::Later && !why.is_retry() {
-            state.lose(self.shared.me, peer, &format!("post: {why:?}"));
+            state.mark_lost(self.shared.me, peer, &format!("post: {why:?}"));
         }
         let wakes = count > 0 && state.must_wake(false);
         drop(state);
@@ -143,7 +144,7 @@ impl Endpoint {
     /// Keeps a buffer of commands for which nobody waits any more until the lane is closed, since
     /// the wire may still use it.
     pub fn keep(&self, bytes: Box<[u8]>) {
-        self.shared.lock().kept.push(bytes);
+        self.shared.lock().abandoned.push(bytes);
     }
 
     /// The receiver of completions, for the holder of the lane's role. Called once.

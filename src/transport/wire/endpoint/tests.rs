@@ -258,8 +258,8 @@ fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
     let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
     let news = News { relayed, ..no_news() };
     let card = other.card().unwrap();
-    let end = Endpoint::join((0, 2), wire, MEDIUM, nowhere(), no_news()).unwrap();
-    let _hub = Endpoint::join((1, 2), other, MEDIUM, nowhere(), news).unwrap();
+    let end = Endpoint::join((0, 2), wire, MEDIUM, no_slot(), no_news()).unwrap();
+    let _hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
     end.connect(1, &card).unwrap();
     end.mark_dead(1);
     end.relay()(1, vec![7; 8]);
@@ -272,7 +272,7 @@ fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
 fn nothing_is_asked_of_a_lane_that_is_closed() {
     let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
     let fragile = Arc::new(Fragile(wire, Arc::default(), Arc::default()));
-    let end = Endpoint::without_thread((0, 2), fragile, MEDIUM, nowhere(), no_news()).unwrap();
+    let end = Endpoint::without_thread((0, 2), fragile, MEDIUM, no_slot(), no_news()).unwrap();
     end.connect(1, &other.card().unwrap()).unwrap();
     let (shared, relay) = (end.shared.clone(), end.relay());
     drop(end);
@@ -305,7 +305,7 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     until("no room", || put(&here, 1, Class::Replies, 8, 8));
     until("the polling thread does not poll", || came.try_recv().is_ok_and(|it| it.2 == 8));
     let ([_, there], _) = pair(Nature { has_fd: true, ..Nature::of(2) });
-    until("the polling thread never sleeps", || there.shared.lock().asleep == Asleep::Deep);
+    until("the polling thread never sleeps", || there.shared.lock().asleep == Asleep::OnDescriptor);
     assert!(!there.help() && !there.wakes_nobody());
 }
 
@@ -338,5 +338,5 @@ fn nonsense_is_dropped() {
     }
     let came = came.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!((came.0, came.2), (0, 5));
-    until("not all were told of", || end.shared.lock().told_of == 3);
+    until("not all were told of", || end.shared.lock().reported == 3);
 }

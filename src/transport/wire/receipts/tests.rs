@@ -10,7 +10,8 @@ fn frame(size: usize) -> OwnedFrame {
     OwnedFrame::of(Class::Requests, &frame)
 }
 
-/// What is under way from rank 0 to rank 1 and back is handed over, in the order of this list.
+/// Delivers the packets `out` of rank `from` to the other rank, in order, and returns the other
+/// rank's packets.
 fn hand_over(out: &mut Out, from: u32, to: &mut Grants) -> Out {
     let mut back = Out::new();
     for (_, packet) in out.drain(..) {
