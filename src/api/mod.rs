@@ -107,4 +107,5 @@ pub mod placement;
 pub mod coll_async;
 
 mod guard;
+mod pieces;
 mod posting;

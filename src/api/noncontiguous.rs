@@ -10,14 +10,12 @@
 //! may change a word of the peer when all of its bytes are there.
 
 use crate::api::completion::llcl_completion_t;
-use crate::api::guard::{given, guard};
-use crate::api::life::{live, llcl_context_t};
+use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
+use crate::api::pieces::{Described, Tier, list, post_many, signal};
 use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
-use crate::core::noncontiguous::{DIMENSIONS, Many, Shape, Signal, Span, Strided, sum};
-use crate::core::submit::Accepted;
-use crate::engine::atomic;
+use crate::core::noncontiguous::{DIMENSIONS, Many, Row, Shape, Span, Strided, sum};
 use crate::engine::command::Op;
 use crate::fail;
 use crate::util::status::Result;
@@ -117,15 +115,8 @@ const _: () = {
     assert!(offset_of!(llcl_remote_span_t, size) == offset_of!(Span, size));
 };
 
-/// The parameters of both kinds.
-trait Described {
-    /// # Safety
-    /// Lists that the parameters name are what the user promises.
-    unsafe fn many(&self, op: Op) -> Result<Many<'_>>;
-}
-
-impl Described for llcl_strided_params_t {
-    unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
+impl llcl_strided_params_t {
+    fn strided(&self, op: Op) -> Result<Strided> {
         let dimensions = self.dimensions;
         if dimensions == 0 || dimensions > LLCL_STRIDED_DIMENSIONS {
             fail!(
@@ -133,59 +124,69 @@ impl Described for llcl_strided_params_t {
                 "dimensions is {dimensions}, expected 1 to {LLCL_STRIDED_DIMENSIONS}"
             );
         }
-        let signal = signal(op, self.signal, self.signal_op, self.signal_value)?;
         let mut given = [[0; 3]; DIMENSIONS];
         for (at, it) in given[..dimensions as usize].iter_mut().enumerate() {
             *it = [self.extents[at], self.local_strides[at], self.remote_strides[at]];
         }
         let to = if op == Op::READ { 1 } else { 2 };
         let places = (self.local.address(), self.remote.address());
-        let given = &given[..dimensions as usize];
-        let shape = Shape::Strided(Strided::new(places, self.size as u64, given, to)?);
+        Strided::new(places, self.size as u64, &given[..dimensions as usize], to)
+    }
+}
+
+impl Described for llcl_strided_params_t {
+    unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
+        let shape = Shape::Strided(self.strided(op)?);
+        let signal = signal(op, self.signal, self.signal_op, self.signal_value)?;
         let on_complete = *self.on_complete.as_engine();
         Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
     }
-}
 
-/// The signal of a request, if it has one.
-fn signal(op: Op, place: llcl_remote_t, code: u32, value: u64) -> Result<Option<Signal>> {
-    match (code, atomic::signal_op(code.min(255) as u8)) {
-        (0, _) => Ok(None),
-        (_, Ok(op_of_word)) if op == Op::WRITE => {
-            Ok(Some(Signal { place: place.address(), op: op_of_word, value }))
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context, op: Op) -> bool {
+        if self.signal_op != 0 {
+            return false;
         }
-        (_, Ok(_)) => fail!(ERR_INVALID, "signal_op is {code}, expected 0: a read has no signal"),
-        _ => fail!(ERR_INVALID, "signal_op is {code}, expected LLCL_SIGNAL_*, or 0 for none"),
+        let is_read = op == Op::READ;
+        if self.dimensions != 1 {
+            let strided = self.strided(op);
+            return strided.is_ok_and(|it| context.box_quickly(self.peer, &it, is_read));
+        }
+        let places = (self.local.address(), self.remote.address());
+        let (size, count) = (self.size as u64, self.extents[0]);
+        let row = Row { size, count, near: self.local_strides[0], far: self.remote_strides[0] };
+        context.row_quickly(self.peer, places, row, is_read)
+    }
+
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
     }
 }
 
-/// The list behind a pointer.
-///
-/// # Safety
-/// A pointer that is not NULL points to `count` entries, which do not change during the call.
-unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> Result<&'a [Span]> {
-    if count == 0 {
-        return Ok(&[]);
+impl llcl_vector_params_t {
+    /// The lists, ours and the peer's.
+    ///
+    /// # Safety
+    /// They are what the user promises.
+    unsafe fn lists(&self) -> Result<(&[Span], &[Span])> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            Ok((
+                list(self.locals, self.local_count, "locals")?,
+                list(self.remotes, self.remote_count, "remotes")?,
+            ))
+        }
     }
-    // SAFETY: as the caller promises.
-    unsafe { given(first, name)? };
-    if count > isize::MAX as usize / size_of::<Span>() {
-        fail!(ERR_RANGE, "{name} has {count} entries, which is more than memory holds");
-    }
-    // SAFETY: as the caller promises; both kinds of entries have the layout of a Span, as asserted
-    // above.
-    Ok(unsafe { std::slice::from_raw_parts(first.cast::<Span>(), count) })
 }
 
 impl Described for llcl_vector_params_t {
     unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
         // SAFETY: as the caller promises.
-        let (ours, theirs) = unsafe {
-            (
-                list(self.locals, self.local_count, "locals")?,
-                list(self.remotes, self.remote_count, "remotes")?,
-            )
-        };
+        let (ours, theirs) = unsafe { self.lists() }?;
         let (here, there) = (sum(ours, "locals")?, sum(theirs, "remotes")?);
         if here != there {
             fail!(
@@ -201,23 +202,24 @@ impl Described for llcl_vector_params_t {
         let shape = Shape::Lists(ours, theirs);
         Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
     }
-}
+    #[inline(always)]
+    unsafe fn do_quickly(&self, context: &Context, op: Op) -> bool {
+        // SAFETY: as the caller promises.
+        match unsafe { self.lists() } {
+            Ok((ours, theirs)) if self.signal_op == 0 && self.reserved == 0 => {
+                context.lists_quickly(self.peer, ours, theirs, op == Op::READ)
+            }
+            _ => false,
+        }
+    }
 
-/// Hands a request to one of the three tiers.
-///
-/// # Safety
-/// Pointers that are not null point to a live context and to valid parameters, whose own promises
-/// are kept.
-unsafe fn submit<P: Described>(
-    context: *const llcl_context_t,
-    params: *const P,
-    op: Op,
-    tier: impl FnOnce(&Context, &mut Many) -> Result<Accepted>,
-) -> Result<Accepted> {
-    // SAFETY: as the caller promises.
-    let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
-    // SAFETY: as the caller promises.
-    tier(context, &mut unsafe { params.many(op) }?)
+    fn flags(&self) -> u32 {
+        self.flags
+    }
+
+    fn on_complete(&self) -> &llcl_completion_t {
+        &self.on_complete
+    }
 }
 
 /// Writes a box with strides to a peer, and then changes a word there if `signal_op` says so, if
@@ -247,9 +249,7 @@ pub unsafe extern "C" fn llcl_try_write_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::WRITE, |context, many| context.submit_many(many))
-    })
+    unsafe { post_many("llcl_try_write_strided_async", context, params, Op::WRITE, Tier::Try) }
 }
 
 /// Tries llcl_try_write_strided_async until it is accepted, and helps with progress meanwhile.
@@ -262,9 +262,7 @@ pub unsafe extern "C" fn llcl_write_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::WRITE, |context, many| context.submit_many_until_accepted(many))
-    })
+    unsafe { post_many("llcl_write_strided_async", context, params, Op::WRITE, Tier::Accepted) }
 }
 
 /// Does what llcl_try_write_strided_async begins and waits for the end, helping with progress
@@ -279,9 +277,7 @@ pub unsafe extern "C" fn llcl_write_strided(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::WRITE, |context, many| context.submit_many_and_wait(many))
-    })
+    unsafe { post_many("llcl_write_strided", context, params, Op::WRITE, Tier::Ended) }
 }
 
 /// Reads a box with strides from a peer, if that is possible now.
@@ -296,9 +292,7 @@ pub unsafe extern "C" fn llcl_try_read_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::READ, |context, many| context.submit_many(many))
-    })
+    unsafe { post_many("llcl_try_read_strided_async", context, params, Op::READ, Tier::Try) }
 }
 
 /// Tries llcl_try_read_strided_async until it is accepted, and helps with progress meanwhile.
@@ -311,9 +305,7 @@ pub unsafe extern "C" fn llcl_read_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::READ, |context, many| context.submit_many_until_accepted(many))
-    })
+    unsafe { post_many("llcl_read_strided_async", context, params, Op::READ, Tier::Accepted) }
 }
 
 /// Does what llcl_try_read_strided_async begins and waits for the end, helping with progress
@@ -328,9 +320,7 @@ pub unsafe extern "C" fn llcl_read_strided(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::READ, |context, many| context.submit_many_and_wait(many))
-    })
+    unsafe { post_many("llcl_read_strided", context, params, Op::READ, Tier::Ended) }
 }
 
 /// Writes a list of spans to a list of spans of a peer, and then changes a word there if
@@ -360,9 +350,7 @@ pub unsafe extern "C" fn llcl_try_writev_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::WRITE, |context, many| context.submit_many(many))
-    })
+    unsafe { post_many("llcl_try_writev_async", context, params, Op::WRITE, Tier::Try) }
 }
 
 /// Tries llcl_try_writev_async until it is accepted, and helps with progress meanwhile.
@@ -375,9 +363,7 @@ pub unsafe extern "C" fn llcl_writev_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::WRITE, |context, many| context.submit_many_until_accepted(many))
-    })
+    unsafe { post_many("llcl_writev_async", context, params, Op::WRITE, Tier::Accepted) }
 }
 
 /// Does what llcl_try_writev_async begins and waits for the end, helping with progress
@@ -392,9 +378,7 @@ pub unsafe extern "C" fn llcl_writev(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::WRITE, |context, many| context.submit_many_and_wait(many))
-    })
+    unsafe { post_many("llcl_writev", context, params, Op::WRITE, Tier::Ended) }
 }
 
 /// Reads a list of spans of a peer into a list of spans, if that is possible now.
@@ -409,9 +393,7 @@ pub unsafe extern "C" fn llcl_try_readv_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::READ, |context, many| context.submit_many(many))
-    })
+    unsafe { post_many("llcl_try_readv_async", context, params, Op::READ, Tier::Try) }
 }
 
 /// Tries llcl_try_readv_async until it is accepted, and helps with progress meanwhile.
@@ -424,9 +406,7 @@ pub unsafe extern "C" fn llcl_readv_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::READ, |context, many| context.submit_many_until_accepted(many))
-    })
+    unsafe { post_many("llcl_readv_async", context, params, Op::READ, Tier::Accepted) }
 }
 
 /// Does what llcl_try_readv_async begins and waits for the end, helping with progress
@@ -441,7 +421,5 @@ pub unsafe extern "C" fn llcl_readv(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    guard(|| unsafe {
-        submit(context, params, Op::READ, |context, many| context.submit_many_and_wait(many))
-    })
+    unsafe { post_many("llcl_readv", context, params, Op::READ, Tier::Ended) }
 }

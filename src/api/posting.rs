@@ -90,7 +90,7 @@ pub(super) use common_fields;
 /// # Safety
 /// As of try_post().
 #[inline(always)]
-unsafe fn both<'a, P>(
+pub(super) unsafe fn both<'a, P>(
     context: *const llcl_context_t,
     params: *const P,
 ) -> Option<(&'a llcl_context_t, &'a P)> {
@@ -108,19 +108,29 @@ unsafe fn both<'a, P>(
 /// As of do_quickly().
 #[inline(always)]
 unsafe fn do_and_complete<P: Parameters>(context: &Context, params: &P) -> Option<i32> {
-    match params.flags() {
+    let completions = (params.on_local(), params.on_complete());
+    // SAFETY: as the caller promises.
+    let quickly = || unsafe { params.do_quickly(context) };
+    complete_if(context, params.flags(), completions, quickly)
+}
+
+/// The part of do_and_complete() that is the same for all kinds of parameters. `done`: does the
+/// operation, or answers false.
+#[inline(always)]
+pub(super) fn complete_if(
+    context: &Context,
+    flags: u32,
+    (on_local, on_complete): (Option<&llcl_completion_t>, &llcl_completion_t),
+    done: impl FnOnce() -> bool,
+) -> Option<i32> {
+    match flags {
         0 => {}
-        // SAFETY: as the caller promises.
-        FLAG_DONE => return unsafe { params.do_quickly(context) }.then_some(LLCL_DONE),
+        FLAG_DONE => return done().then_some(LLCL_DONE),
         _ => return None,
     }
-    let on_local = params.on_local().map(llcl_completion_t::as_engine);
-    let on_complete = params.on_complete().as_engine();
-    if !on_local.is_none_or(|it| it.is_ready()) || !on_complete.is_ready() {
-        return None;
-    }
-    // SAFETY: as the caller promises.
-    if !unsafe { params.do_quickly(context) } {
+    let on_local = on_local.map(llcl_completion_t::as_engine);
+    let on_complete = on_complete.as_engine();
+    if !on_local.is_none_or(|it| it.is_ready()) || !on_complete.is_ready() || !done() {
         return None;
     }
     if let Some(on_local) = on_local {

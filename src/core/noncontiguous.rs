@@ -8,7 +8,7 @@ use crate::core::submit::{
     Accepted, FLAG_DEFER, FLAG_DONE, RMA_FLAGS, check_completion, check_flags,
 };
 use crate::engine::atomic::kind;
-use crate::engine::by_caller::{self, Local, Word, check_word, copy};
+use crate::engine::by_caller::{self, Local, Word, check_word};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
 use crate::engine::lane::Execution;
@@ -19,23 +19,17 @@ use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
+use lists::{Known, copy_lists, walk};
+pub use lists::{Span, sum};
 use parked::Parked;
-use row::copy_row;
+pub use row::Row;
 pub use strided::{DIMENSIONS, Strided};
 
+mod lists;
 mod parked;
+mod quickly;
 mod row;
 mod strided;
-
-/// An address and a number of bytes.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Span {
-    /// Where.
-    pub place: Address,
-    /// How many bytes.
-    pub size: usize,
-}
 
 /// The pieces.
 #[allow(clippy::large_enum_variant, reason = "an allocation would cost as much as a small box")]
@@ -73,56 +67,6 @@ pub struct Signal {
     pub value: u64,
 }
 
-/// The sum of a list's sizes.
-pub fn sum(list: &[Span], name: &str) -> Result<u64> {
-    match list.iter().try_fold(0u64, |sum, span| sum.checked_add(span.size as u64)) {
-        Some(sum) => Ok(sum),
-        None => fail!(ERR_RANGE, "the sizes of {name} add up to more than 2 to the 64th"),
-    }
-}
-
-/// Calls `each` for each piece of two lists of the same sum, with our address, the peer's address
-/// and the size.
-fn walk(
-    ours: &[Span],
-    theirs: &[Span],
-    mut each: impl FnMut(Address, Address, u64) -> Result<()>,
-) -> Result<()> {
-    let some = |span: &&Span| span.size > 0;
-    let (mut left, mut right) = (ours.iter().filter(some), theirs.iter().filter(some));
-    let (mut a, mut b) = (left.next().copied(), right.next().copied());
-    while let (Some(near), Some(far)) = (&mut a, &mut b) {
-        let size = near.size.min(far.size);
-        each(near.place, far.place, size as u64)?;
-        for (span, list) in [(&mut a, &mut left), (&mut b, &mut right)] {
-            if let Some(it) = span {
-                it.place.offset = it.place.offset.wrapping_add(size as u64);
-                it.size -= size;
-                if it.size == 0 {
-                    *span = list.next().copied();
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Copies a piece. The usual sizes of elements need no call.
-///
-/// # Safety
-/// As of copy().
-#[inline(always)]
-unsafe fn copy_piece(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        match size {
-            4 => std::ptr::copy(from, to, 4),
-            16 => std::ptr::copy(from, to, 16),
-            _ => copy(from, to, size),
-        }
-    }
-}
-
 impl Many<'_> {
     fn total(&self) -> u64 {
         match &self.shape {
@@ -130,18 +74,13 @@ impl Many<'_> {
             Shape::Lists(ours, _) => ours.iter().map(|span| span.size as u64).sum(),
         }
     }
+}
 
-    /// # Safety
-    /// Both sides are valid for `size` bytes.
-    #[inline(always)]
-    unsafe fn copy(&self, ours: *mut u8, theirs: *mut u8, size: u64) {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            match self.op {
-                Op::READ => copy_piece(theirs, ours, size as usize),
-                _ => copy_piece(ours, theirs, size as usize),
-            }
-        }
+/// Wakes the threads that sleep on a word in the spans.
+#[inline(always)]
+fn touched_lists(port: &Port, theirs: &[Span]) {
+    if port.waiters().any() {
+        theirs.iter().for_each(|it| port.waiters().touched(it.place, it.size as u64));
     }
 }
 
@@ -244,49 +183,37 @@ impl Poster {
         let _pinned = pin();
         match &many.shape {
             Shape::Strided(strided) => {
-                let Strided { local, remote, size, spans, .. } = strided;
+                let Strided { local, remote, spans, .. } = strided;
                 let Some(theirs) = port.find(*remote, spans[1]) else { return Ok(false) };
                 let ours = Local::Region(*local).resolve(&self.routes, spans[0])?;
-                strided.for_each_row(|[a, b], [count, near, far]| {
-                    // SAFETY: the look-ups vouch for the spans while we are pinned, and each piece
-                    // lies in them.
-                    unsafe {
-                        let (ours, theirs) = (ours.add(a as usize), theirs.add(b as usize));
-                        match many.op {
-                            Op::READ => copy_row((theirs, far), (ours, near), *size, count),
-                            _ => copy_row((ours, near), (theirs, far), *size, count),
-                        }
-                    }
-                });
+                // SAFETY: the look-ups vouch for the spans while we are pinned.
+                unsafe { strided.copy(ours, theirs, many.op == Op::READ) };
                 if many.op == Op::WRITE {
                     port.waiters().touched(*remote, spans[1]);
                 }
+                Ok(true)
             }
             Shape::Lists(ours, theirs) => {
                 // All spans are looked up before the first is copied, so that a request that is
                 // refused changes nothing.
-                if theirs.iter().any(|it| port.find(it.place, it.size as u64).is_none()) {
-                    return Ok(false);
-                }
+                let near = |key| self.routes.own().region_near(key);
+                let far = |key| port.region(key);
+                let Some(there) = Known::of(theirs, far) else { return Ok(false) };
                 self.check_ours(ours)?;
-                let mut found = true;
-                walk(ours, theirs, |near, far, size| {
-                    let Some(theirs) = port.find(far, size) else {
-                        found = false;
-                        return Ok(());
-                    };
-                    let ours = Local::Region(near).resolve(&self.routes, size)?;
-                    // SAFETY: the look-ups vouch for `size` bytes while we are pinned.
-                    unsafe { many.copy(ours, theirs, size) };
-                    if many.op == Op::WRITE {
-                        port.waiters().touched(far, size);
+                let Some(here) = Known::of(ours, near) else { return Ok(false) };
+                // SAFETY: the pin keeps what is found.
+                let copied = unsafe {
+                    match many.op {
+                        Op::READ => copy_lists((&there, far), (&here, near)),
+                        _ => copy_lists((&here, near), (&there, far)),
                     }
-                    Ok(())
-                })?;
-                return Ok(found);
+                };
+                if many.op == Op::WRITE {
+                    touched_lists(port, theirs);
+                }
+                Ok(copied)
             }
         }
-        Ok(true)
     }
 
     /// Changes the signal word; false: it is not mapped any more.
@@ -320,7 +247,7 @@ impl Poster {
                 walk(ours, theirs, |near, remote, size| {
                     let local = Local::Region(near).resolve(&self.routes, size)?;
                     list.push(Piece { remote, local, size });
-                    Ok(())
+                    Ok::<_, Error>(())
                 })?;
             }
         }

@@ -66,6 +66,12 @@ impl Entry {
         live.load(Ordering::Relaxed) == key
     }
 
+    /// Where the region begins, and its length.
+    #[inline(always)]
+    fn whole(&self) -> (*mut u8, u64) {
+        (self.base.load(Ordering::Relaxed), self.length.load(Ordering::Relaxed))
+    }
+
     #[inline(always)]
     fn place(&self, address: Address, size: u64) -> Option<*mut u8> {
         let last = self.length.load(Ordering::Relaxed).checked_sub(size)?;
@@ -101,6 +107,12 @@ impl OwnTable {
     #[inline(always)]
     pub fn find_word(&self, address: Address) -> Option<*mut u8> {
         self.known(address.key)?.place_of_word(address.offset)
+    }
+
+    /// As ImportTable::region().
+    #[inline(always)]
+    pub fn region(&self, key: u64) -> Option<(*mut u8, u64)> {
+        self.known(key).map(Entry::whole)
     }
 }
 
@@ -217,6 +229,14 @@ impl ImportTable {
         if entry.lives(address.key) { entry.place_of_word(address.offset) } else { None }
     }
 
+    /// Where a region begins here, and its length, if it is known and lives. The caller is pinned,
+    /// and may use all of it until it releases the pin.
+    #[inline(always)]
+    pub fn region(&self, key: u64) -> Option<(*mut u8, u64)> {
+        let entry = self.known(key)?;
+        if entry.lives(key) { Some(entry.whole()) } else { None }
+    }
+
     /// This table as the table of own regions. It was made by whole().
     ///
     /// # Safety
@@ -240,10 +260,15 @@ impl ImportTable {
         unsafe { self.own() }.find(address, size)
     }
 
+    /// As region(), in the table of one's own regions and for the near side of an operation.
+    pub fn region_near(&self, key: u64) -> Option<(*mut u8, u64)> {
+        // SAFETY: used no longer than `self`.
+        unsafe { self.own() }.region(key)
+    }
+
     /// The length of a region in bytes, if it is known and lives.
     pub fn length(&self, key: Key) -> Option<u64> {
-        self.find(Address { offset: 0, key: key.0 }, 0)?;
-        Some(self.entry(key.0).length.load(Ordering::Relaxed))
+        self.region(key.0).map(|(_, length)| length)
     }
 
     /// Whether the table knows a key, even if its region was freed.

@@ -107,11 +107,22 @@ impl Port {
         self.imports.find_word(address)
     }
 
+    /// Where a region begins here, and its length, if it is known and lives. The caller is pinned.
+    #[inline(always)]
+    pub fn region(&self, key: u64) -> Option<(*mut u8, u64)> {
+        self.imports.region(key)
+    }
+
     /// The address of an operation's local buffer, in the port to oneself. The buffer lies in a
     /// region, or, by the key ANY, anywhere in the process.
     #[inline(always)]
     pub fn find_near(&self, address: Address, size: u64) -> Option<*mut u8> {
         self.imports.find_near(address, size)
+    }
+
+    /// As region(), in a port to oneself and for the near side, as find_near().
+    pub fn region_near(&self, key: u64) -> Option<(*mut u8, u64)> {
+        self.imports.region_near(key)
     }
 
     /// Lets find_near() accept the key ANY. For the port to oneself.

@@ -1,5 +1,6 @@
 //! Boxes with strides on both sides, checked and with as few dimensions as they need.
 
+use super::row::Row;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::Result;
@@ -104,6 +105,19 @@ impl Strided {
             }
         }
         Ok(Strided { local, remote, size: piece, dimensions, spans, total })
+    }
+
+    /// Copies all pieces.
+    ///
+    /// # Safety
+    /// Both sides are valid for their spans.
+    #[inline(always)]
+    pub(super) unsafe fn copy(&self, ours: *mut u8, theirs: *mut u8, is_read: bool) {
+        self.for_each_row(|[a, b], [count, near, far]| {
+            let row = Row { size: self.size, count, near, far };
+            // SAFETY: each piece lies in the spans.
+            unsafe { row.copy(ours.add(a as usize), theirs.add(b as usize), is_read) };
+        });
     }
 
     /// Calls `each` with the offset of each piece, locally and at the peer.
