@@ -1,5 +1,5 @@
 /* The cost of short calls of the interface: a put and a blocking write of 8 bytes, llcl_barrier,
- * and boxes with strides. The limits are what a program can do by itself: an inlined store through
+ * boxes with strides and lists. The limits are what a program can do by itself: an inlined store through
  * llcl_remote_pointer, a plan of its own for the barrier, a loop over mapped memory. For memory
  * that only its owner can access (LLCL_CMA=off) the limit is a write for each piece. */
 #include <string.h>
@@ -14,7 +14,7 @@
 #define BOXES 2000
 #define STRIDE 64
 
-static const char *about = "Puts and blocking writes of 8 bytes, the barrier by its name, boxes with strides; each call's mean.";
+static const char *about = "Puts and blocking writes of 8 bytes, the barrier by its name, boxes with strides, lists; each call's mean.";
 
 static double since(uint64_t begin, double calls)
 {
@@ -118,6 +118,49 @@ static double loops(const bench_world_t *world, size_t size, size_t pieces)
     return since(begin, count);
 }
 
+/* As many pieces, each by its own address and size on both sides. */
+typedef struct lists {
+    llcl_local_span_t locals[PIECES];
+    llcl_remote_span_t remotes[PIECES];
+    struct { char *from, *to; size_t size; } by_hand[PIECES];
+} lists_t;
+
+static void list_pieces(const bench_world_t *world, size_t size, lists_t *lists)
+{
+    for (size_t piece = 0; piece < PIECES; piece++) {
+        size_t at = piece * STRIDE;
+        lists->locals[piece].place = llcl_local_address(world->source_memory + at);
+        lists->remotes[piece].place = llcl_at(world->remote[BENCH_MAPPED], at);
+        lists->by_hand[piece].from = world->source_memory + at;
+        lists->by_hand[piece].to = world->mapped_pointer + at;
+        lists->locals[piece].size = lists->remotes[piece].size = lists->by_hand[piece].size = size;
+    }
+}
+
+static double listed(const bench_world_t *world, lists_t *lists)
+{
+    llcl_vector_params_t params = LLCL_VECTOR_PARAMS_INIT;
+    params.peer = world->peer;
+    params.locals = lists->locals;
+    params.remotes = lists->remotes;
+    params.local_count = params.remote_count = PIECES;
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < BOXES; i++)
+        bench_check(llcl_writev(world->context, &params), "llcl_writev");
+    return since(begin, BOXES);
+}
+
+static double listed_by_hand(const lists_t *lists)
+{
+    uint64_t begin = bench_ticks();
+    for (int i = 0; i < BOXES; i++) {
+        for (size_t piece = 0; piece < PIECES; piece++)
+            memcpy(lists->by_hand[piece].to, lists->by_hand[piece].from, lists->by_hand[piece].size);
+        __asm__ volatile("" ::: "memory");
+    }
+    return since(begin, BOXES);
+}
+
 static double one_by_one(const bench_world_t *world, size_t size)
 {
     uint64_t begin = bench_ticks();
@@ -144,6 +187,8 @@ int main(int argc, char **argv)
     bench_options_t options = bench_parse(argc, argv, about);
     bench_world_t world;
     bench_series_t put = {0}, window = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, many = {0}, wide = {0}, message = {0};
+    bench_series_t list_small = {0}, list_large = {0};
+    static lists_t lists;
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
     llcl_coll_t *plan;
     world_open(&world, &options, MANY * STRIDE);
@@ -163,6 +208,10 @@ int main(int argc, char **argv)
             bench_add(&large, loops(&world, 48, PIECES), boxes(&world, BENCH_MAPPED, 48, PIECES), NAN);
             bench_add(&many, loops(&world, 8, MANY), boxes(&world, BENCH_MAPPED, 8, MANY), NAN);
             bench_add(&wide, loops(&world, 48, MANY), boxes(&world, BENCH_MAPPED, 48, MANY), NAN);
+            list_pieces(&world, 8, &lists);
+            bench_add(&list_small, listed_by_hand(&lists), listed(&world, &lists), NAN);
+            list_pieces(&world, 48, &lists);
+            bench_add(&list_large, listed_by_hand(&lists), listed(&world, &lists), NAN);
             bench_add(&message, one_by_one(&world, 8), boxes(&world, BENCH_REGISTERED, 8, PIECES), NAN);
         }
         bench_begin(&options, about);
@@ -174,6 +223,8 @@ int main(int argc, char **argv)
         emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 48, BOXES, &large);
         emit(&world, "box of 4096 pieces", "loop over mapped memory", "ratio<=1.11", 8, BOXES * PIECES / MANY, &many);
         emit(&world, "box of 4096 pieces", "loop over mapped memory", "ratio<=1.11", 48, BOXES * PIECES / MANY, &wide);
+        emit(&world, "list of 64 spans", "loop over mapped memory", "ratio<=1.11", 8, BOXES, &list_small);
+        emit(&world, "list of 64 spans", "loop over mapped memory", "ratio<=1.11", 48, BOXES, &list_large);
         emit(&world, "box of 64 pieces; registered", "64 writes and a flush", NULL, 8, BOXES, &message);
         bench_end();
     }
