@@ -18,7 +18,7 @@
 //! ```text
 //!  C program        llcl_try_write_async(context, &params)
 //!                         |
-//!  src/api/rma.rs         |  pointers checked, struct becomes a Request, panics stopped
+//!  src/api/rma.rs         |  checks pointers, makes a Request of the struct, stops panics
 //!                         v
 //!  src/core/rma.rs        write_word, write_quickly ------ memory that is mapped: stores at once
 //!                         |  anything else
@@ -32,10 +32,11 @@
 //!         |  kernel copy (transport/node)                    |  doorbell.rs wakes progress thread
 //!         |                                                  v
 //!         |                                          src/engine/executor.rs  execute_one
-//!         |                                                  |  itself, as by_caller; or
+//!         |                                                  |  itself, as by_caller; or by a network
+//!         |                                                  |  (by_wire.rs); or by the owner:
 //!         |                                                  v
 //!         |                                          src/engine/by_owner.rs -> in_flight.rs (tag)
-//!         |                                                  |  a message in a slot of the owner
+//!         |                                                  |  a request in a slot of the owner
 //!         |                                                  v
 //!         |                                          src/transport/memory/message_sender.rs
 //!         |                                                  .
