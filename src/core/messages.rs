@@ -417,7 +417,7 @@ fn check_peer(send: &Send, message_sender: &MessageSender<'_>) -> Result<()> {
         fail!(ERR_RANGE, "payload_size is {size}, expected at most {most}, am_payload of the peer");
     }
     if !message_sender.head().has_handler(send.id) {
-        fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", send.id, send.peer);
+        fail!(ERR_NO_HANDLER, "id is {}, expected a handler that rank {} has", send.id, send.peer);
     }
     Ok(())
 }

@@ -47,7 +47,8 @@ impl Local {
 fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
     if Key(address.key) == ANY {
         let from = address.offset;
-        fail!(ERR_RANGE, "size is {size}, which from {from:#x} leaves the address space");
+        let most = u64::MAX - from;
+        fail!(ERR_RANGE, "size is {size}, expected at most {most}: the bytes begin at {from:#x}");
     }
     match routes.own().length(Key(address.key)) {
         Some(length) => address.check(size, length)?,
@@ -266,7 +267,7 @@ pub fn attempt_pieces(routes: &Routes, peer: u32, is_read: bool, list: &[Piece])
     copied?;
     let done = &list[..pairs.len()];
     if is_read {
-        // As in kernel_copy().
+        // The second check of kernel_copy(), for each piece.
         fence(Ordering::SeqCst);
         done.iter().try_for_each(|it| transport.locate(port, it.remote, it.size).map(drop))?;
     } else {
@@ -324,7 +325,8 @@ fn must_be_processors(address: Address) -> Result<()> {
     if Key(address.key).is_device() {
         fail!(
             ERR_UNSUPPORTED,
-            "key {:#x} names a region with LLCL_REGION_DEVICE_ATOMICS, where no signal can lie",
+            "key {:#x} names a region with LLCL_REGION_DEVICE_ATOMICS, expected another region for \
+             a signal",
             address.key
         );
     }
@@ -385,7 +387,7 @@ pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) ->
     };
     if place % width != 0 || !address.offset.is_multiple_of(width) {
         let offset = address.offset;
-        fail!(ERR_INVALID, "offset {offset} leads to no word aligned to {width} bytes");
+        fail!(ERR_INVALID, "offset is {offset}, expected that of a word aligned to {width} bytes");
     }
     Ok(access)
 }

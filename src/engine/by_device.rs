@@ -38,14 +38,14 @@ pub fn check(routes: &Routes, port: &Port, word: Address, kind: u8) -> Result<()
     if atomic::width(kind) != Some(WIDTH as usize) {
         fail!(
             ERR_UNSUPPORTED,
-            "type is {kind}, expected one of 8 bytes: in a region with LLCL_REGION_DEVICE_ATOMICS \
-             adapters change no others"
+            "type is {kind}, expected one of 8 bytes: the region has LLCL_REGION_DEVICE_ATOMICS, \
+             and adapters change no other words"
         );
     }
     let place = routes.fabric().locate_device(port, word)?;
     if place % WIDTH != 0 || !word.offset.is_multiple_of(WIDTH) {
         let offset = word.offset;
-        fail!(ERR_INVALID, "offset {offset} leads to no word aligned to {WIDTH} bytes");
+        fail!(ERR_INVALID, "offset is {offset}, expected that of a word aligned to {WIDTH} bytes");
     }
     Ok(())
 }

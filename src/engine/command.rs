@@ -5,7 +5,7 @@ use crate::engine::atomic::kind;
 use crate::engine::completion::Completion;
 use crate::transport::address::Address;
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Op(pub u8);
@@ -66,7 +66,7 @@ pub const ALL_PEERS: u32 = u32::MAX;
 /// One operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Command {
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// The atomic operation; of a write with signal, the one on the signal word; or PIECE.
     pub code: u8,
@@ -83,7 +83,7 @@ pub struct Command {
     pub size: u64,
     /// Operand of an atomic, or the signal's value.
     pub operand: u64,
-    /// What a compare-and-swap compares with.
+    /// The expected value of a compare-and-swap.
     pub compare: u64,
     /// The word that a signal changes.
     pub signal: Address,

@@ -36,7 +36,7 @@ const LOOKS: usize = if cfg!(loom) { 1 } else { 32 };
 /// Rounds with work after which a burst ends, so that other threads get the role.
 const STRETCH: usize = 16;
 
-/// What the holder of the role works on.
+/// The value of the role: the state on which its holder works.
 pub trait Work {
     /// The shared objects that rounds use.
     type Around: Around;
@@ -54,7 +54,7 @@ pub trait Work {
     fn check(&self) {}
 }
 
-/// What the handover needs of the objects around the role.
+/// The objects around the role, as the handover needs them.
 pub trait Around {
     /// Wakes the progress thread.
     fn ring(&self);

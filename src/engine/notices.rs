@@ -209,7 +209,12 @@ impl Notices {
             // forget() runs later and drops the notice.
             if to.is_none() && marks & KEEP != 0 && !is_dead() {
                 if table.kept + cost(bytes.len()) > KEPT {
-                    fail!(ERR_NO_MEMORY, "too much waits for names that nobody has registered");
+                    let kept = table.kept;
+                    fail!(
+                        ERR_NO_MEMORY,
+                        "{kept} bytes of notices wait for unregistered names, expected at most \
+                         {KEPT} with this one"
+                    );
                 }
                 table.kept += cost(bytes.len());
                 let early = Early { source: message.source, words, bytes: bytes.into() };

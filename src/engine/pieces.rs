@@ -104,7 +104,7 @@ impl Pieces {
 
 /// Frees a command that was not queued; no completion fires.
 pub fn discard(command: &Command) {
-    // SAFETY: made by Pieces::command(), and nobody else has it.
+    // SAFETY: made by Pieces::command(), and only this command has it.
     drop(unsafe { Box::from_raw(command.local.cast::<Pieces>()) });
 }
 

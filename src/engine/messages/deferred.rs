@@ -162,7 +162,12 @@ impl Deferred {
     pub fn send(&self, post: &MessagePost) -> Result<bool> {
         let message_sender = post.message_sender(self.peer)?;
         if !message_sender.head().has_handler(self.id.into()) {
-            fail!(ERR_NO_HANDLER, "id is {}, and rank {} has no such handler", self.id, self.peer);
+            fail!(
+                ERR_NO_HANDLER,
+                "id is {}, expected a handler that rank {} has",
+                self.id,
+                self.peer
+            );
         }
         let place = encode(self.place, self.payload_size);
         let payload = match self.kind {

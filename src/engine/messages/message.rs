@@ -196,7 +196,7 @@ impl Message {
     /// MEDIUM; this function sets its tag.
     pub fn respond(&self, frame: &Frame) -> Result<()> {
         if self.arrived.response {
-            fail!(ERR_STATE, "the message is a response, to which there is none");
+            fail!(ERR_STATE, "the message is a response, expected a request");
         }
         let answered = self.wants_reply() && self.is(ANSWERED);
         // With RESPONDED set, close() sends no reply: the response ends the request.
@@ -221,7 +221,7 @@ impl Message {
             return Ok(());
         };
         if !message_sender.head().has_handler(id) && !self.post().routes.is_dead(source) {
-            fail!(ERR_NO_HANDLER, "id is {id}, and rank {source} has no such handler");
+            fail!(ERR_NO_HANDLER, "id is {id}, expected a handler that rank {source} has");
         }
         Ok(())
     }
@@ -257,7 +257,7 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
         error
     };
     if count.fetch_add(1, Ordering::Relaxed) >= *most {
-        let text = format!("{most} messages are retained, LLCL_AM_RETAINED, expected fewer");
+        let text = format!("{most} messages are retained, expected fewer (LLCL_AM_RETAINED)");
         return Err(not_retained(Error::new(Status::ERR_NO_MEMORY, text)));
     }
     let (header, header_size) = message.arrived.header();
