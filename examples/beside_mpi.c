@@ -1,6 +1,7 @@
-/* Beside MPI: ranks that mpirun has started use both; the library's ranks are MPI's. The same program runs under llcl-run.
+/* A program that uses the library beside MPI. mpirun starts it, and the library's ranks are those
+ * of MPI_COMM_WORLD. The same program runs under llcl-run.
  * Build: mpicc -o beside_mpi beside_mpi.c $(pkg-config --cflags --libs llcl)
- * Run:   mpirun -n 4 ./beside_mpi */
+ * Run: mpirun -n 4 ./beside_mpi */
 #include <llcl_mpi.h>
 #include <stdio.h>
 
@@ -8,12 +9,13 @@ int main(int argc, char **argv)
 {
     int level;
     llcl_context_t *context;
-    /* Between machines the library's threads call MPI, too. */
+    /* Between machines the library's threads also call MPI. */
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
     uint32_t rank = llcl_rank(context), size = llcl_size(context);
 
-    /* Each rank adds its number at rank 0, by the library; and all of them by MPI. Under llcl-run MPI knows of one rank. */
+    /* Each rank adds its number to a word of rank 0 by the library. MPI adds the numbers as well;
+     * under llcl-run it has one rank only. */
     llcl_region_t *region;
     llcl_remote_t sums[64];
     uint64_t mine = (uint64_t)rank + 1, expected = 0;

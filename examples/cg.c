@@ -1,21 +1,24 @@
-/* Conjugate gradients that hide their sums (Ghysels and Vanroose's pipelined form): the two sums of a step are started, the next
- * product of matrix and vector is computed, and then they are waited for. The sums are a persistent allreduce; beside MPI_Iallreduce.
- * The matrix is that of a five-point stencil on a grid that is spread over the ranks by rows.
- * Run: llcl-run -n 4 ./cg [rows of each rank] [columns]; or, with both ways: mpirun -n 4 ./cg_mpi [rows of each rank] [columns] */
+/* Conjugate gradients in Ghysels and Vanroose's pipelined form, which hides the global sums: a step
+ * starts its two sums, computes the next product of matrix and vector, and then waits for the sums.
+ * The sums are a persistent allreduce, compared with MPI_Iallreduce. The matrix is that of a
+ * five-point stencil on a grid whose rows are spread over the ranks.
+ * Run: llcl-run -n 4 ./cg [rows of each rank] [columns]; or, with both ways: mpirun -n 4 ./cg_mpi
+ *      [rows of each rank] [columns] */
 #include "world.h"
 #include <math.h>
 
 static llcl_context_t *context;
-static llcl_coll_t *plan; /* of the sums */
-static double *sums;      /* two of this rank, then those of all; in a region */
+static llcl_coll_t *plan; /* computes the sums */
+static double *sums;      /* in a region: this rank's two sums, then the global ones */
 static size_t rows, columns;
 static uint32_t rank, size;
-static uint64_t products; /* so far: what the neighbours' signals are compared with */
+static uint64_t products; /* the number of products so far, which the neighbours' signals must reach */
 static llcl_remote_t *margins;
-static double *margin;  /* rows of the neighbours: of even and odd products, from above and from below; then a counter for each */
-static double computed; /* seconds in the product, which the sums are to hide behind */
+static double *margin;  /* the neighbours' rows for even and odd products, from above and below; then a counter for each */
+static double computed; /* seconds spent in the product, during which the sums proceed */
 
-/* q = A v. A neighbour's row comes with a signal; those of even and odd products have places of their own. */
+/* q = A v. A neighbour's row arrives with a signal. Rows for even and odd products have different
+ * places. */
 static void product(const double *v, double *q)
 {
     uint64_t *came = (uint64_t *)(margin + 4 * columns), odd = ++products % 2;
@@ -43,7 +46,7 @@ static void product(const double *v, double *q)
     computed += seconds() - start;
 }
 
-/* The ways of adding up: what begins it, and what waits for the end. */
+/* The ways to compute the sums: a function that starts, and one that waits. */
 static void start_llcl(void) { LLCL_CHECK(llcl_coll_start(plan)); }
 static void wait_llcl(void) { LLCL_CHECK(llcl_coll_wait(plan, -1)); }
 static void at_once_llcl(void) { start_llcl(), wait_llcl(); }
@@ -64,8 +67,9 @@ static double of_all(double mine)
     return sum / size;
 }
 
-/* Solves A x = b for the b that belongs to x = 1. Returns the steps, 0 if x is wrong; `each` becomes the seconds that the sums of a
- * step take of a thread's time, on average over the ranks: a rank that comes last does not wait. */
+/* Solves A x = b for the b of x = 1. Returns the number of steps, or 0 if x is wrong. Sets `each`
+ * to the seconds that a thread spends on the sums of a step, as the mean over the ranks, since the
+ * rank that comes last does not wait. */
 static size_t solve(void start(void), void wait(void), double *each)
 {
     size_t n = rows * columns, steps = 0;
@@ -102,7 +106,8 @@ static size_t solve(void start(void), void wait(void), double *each)
     return error < 1e-6 ? steps : 0;
 }
 
-/* Solves by sums that are waited for at once and by hidden ones, in turn, and tells what both cost in the fastest of five rounds. */
+/* Solves in turn with sums that are waited for at once and with hidden sums. Prints the cost of
+ * both in the fastest of five rounds. */
 static const char *compare(const char *by, void start(void), void wait(void), void at_once(void))
 {
     double plain = HUGE_VAL, hidden = HUGE_VAL, each;

@@ -1,18 +1,20 @@
-/* Pointer chasing: a list goes through the memory of all ranks, and each link says where the next one lies. The callback of a read
- * posts the next read, so the list is followed while the program does something else; beside MPI_Get and MPI_Win_flush.
- * Run: llcl-run -n 4 ./chase [links]; or, with both ways and their times: mpirun -n 4 ./chase_mpi [links] */
+/* Pointer chasing: a list runs through the memory of all ranks, and each link names the place of
+ * the next one. The callback of a read posts the next read, so the program can do something else
+ * meanwhile. Compared with MPI_Get and MPI_Win_flush.
+ * Run: llcl-run -n 4 ./chase [links]; or, with both ways and their times: mpirun -n 4 ./chase_mpi
+ *      [links] */
 #include "world.h"
 
 struct link {
     llcl_remote_t next;
-    uint32_t peer, index; /* of the next link */
+    uint32_t peer, index; /* the place of the next link */
 };
 
 struct chase {
     llcl_context_t *context;
-    struct link link; /* the one that was read last */
+    struct link link; /* the last link read */
     size_t left;
-    uint64_t sum, done; /* of the numbers of all links; 1: followed to the end */
+    uint64_t sum, done; /* the sum of the links' numbers; 1 when the list has ended */
 };
 
 static void read_next(struct chase *chase);
@@ -26,8 +28,8 @@ static void arrived(void *data, llcl_status_t status)
         read_next(chase);
 }
 
-/* A callback must not block, so it is a try function, and "try again" is for as long as others use the queue. The last read sets the
- * word that the main thread sleeps on. */
+/* A callback must not block, so it uses a try function, and repeats it while other threads fill the
+ * queue. The last read sets the word on which the main thread sleeps. */
 static void read_next(struct chase *chase)
 {
     llcl_read_params_t read = {.peer = chase->link.peer, .source = chase->link.next, .size = sizeof chase->link,
@@ -49,7 +51,8 @@ int main(int argc, char **argv)
     llcl_region_t *region;
     LLCL_CHECK(llcl_region_allocate_shared(context, links * sizeof(struct link), &region, everybody));
     struct link *mine = llcl_region_address(region);
-    /* Link i of a rank goes on at the next rank, at link 7919 i + 1: all over the memory. */
+    /* Link i of a rank points to link 7919 i + 1 of the next rank, so the list jumps all over the
+     * memory. */
     for (size_t i = 0; i < links; i++) {
         mine[i].peer = (rank + 1) % size;
         mine[i].index = (uint32_t)((7919 * i + 1) % links);
@@ -59,7 +62,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < links; i++)
         expected += at = (7919 * at + 1) % links;
 
-    /* First contact is made beforehand, since a callback cannot wait for it. */
+    /* Contacts all peers beforehand, since a callback cannot wait for the first contact. */
     LLCL_CHECK(llcl_connect(context, NULL, 0));
     LLCL_CHECK(llcl_barrier(context));
     struct chase chase = {.context = context, .left = links, .link = {everybody[rank], rank, 0}};

@@ -1,10 +1,12 @@
-/* GUPS: random updates of a table that is spread over all ranks, by 4 threads of each rank at the same time; beside MPI_Accumulate.
- * Each update is an exclusive or, so the same updates a second time must give the table as it was.
- * Run: llcl-run -n 4 ./gups [updates of each thread]; or, with both ways and their rates: mpirun -n 4 ./gups_mpi */
+/* GUPS: random updates of a table that is spread over all ranks, by 4 threads of each rank at the
+ * same time. Compared with MPI_Accumulate. Each update is an exclusive or, so the same updates a
+ * second time must restore the table.
+ * Run: llcl-run -n 4 ./gups [updates of each thread]; or, with both ways and their rates: mpirun -n
+ *      4 ./gups_mpi */
 #include "world.h"
 #include <pthread.h>
 
-enum { THREADS = 4, WORDS = 1 << 16 }; /* words of each rank */
+enum { THREADS = 4, WORDS = 1 << 16 }; /* threads and words of each rank */
 
 static llcl_context_t *context;
 static llcl_remote_t *tables;
@@ -17,7 +19,7 @@ static uint64_t next(uint64_t x) /* Marsaglia's xorshift */
     return x ^ x << 17;
 }
 
-/* What a thread does: `which` is its number among the threads of all ranks. */
+/* The updates of one thread. `which`: its number among the threads of all ranks. */
 static void *by_llcl(void *which)
 {
     uint64_t x = 88172645463325252u + (uintptr_t)which, all = (uint64_t)llcl_size(context) * WORDS;
@@ -25,7 +27,7 @@ static void *by_llcl(void *which)
         x = next(x);
         llcl_atomic_params_t change = {.peer = (uint32_t)(x % all / WORDS), .op = LLCL_OP_XOR, .type = LLCL_TYPE_U64, .operand = x,
             .target = llcl_at(tables[x % all / WORDS], x % WORDS * sizeof x)};
-        LLCL_CHECK(llcl_atomic_async(context, &change)); /* no completion: the flush tells */
+        LLCL_CHECK(llcl_atomic_async(context, &change)); /* without a completion: the flush waits for all */
     }
     LLCL_CHECK(llcl_flush_all(context));
     return NULL;
@@ -38,7 +40,7 @@ static void *by_mpi(void *which)
 {
     uint64_t x = 88172645463325252u + (uintptr_t)which, all = (uint64_t)llcl_size(context) * WORDS;
     enum { BATCH = 1024 };
-    static uint64_t operands[THREADS][BATCH]; /* they stay until the flush */
+    static uint64_t operands[THREADS][BATCH]; /* MPI needs them until the flush */
     uint64_t *operand = operands[(uintptr_t)which % THREADS];
     for (size_t i = 0; i < updates; i++) {
         x = operand[i % BATCH] = next(x);
@@ -53,11 +55,12 @@ static void *by_mpi(void *which)
 
 static void meet_by_llcl(void) { LLCL_CHECK(llcl_barrier(context)); }
 #ifdef WITH_MPI
-/* Ranks that wait in the library would not serve MPI's updates. */
+/* The ranks must wait inside MPI, since ranks that wait inside the library would not make progress
+ * for MPI. */
 static void meet_by_mpi(void) { MPI_Barrier(MPI_COMM_WORLD); }
 #endif
 
-/* All threads of all ranks, twice. Returns million updates a second; `table` is then as it was. */
+/* Runs all threads of all ranks twice, which restores `table`. Returns million updates a second. */
 static double run(void *way(void *), void meet(void))
 {
     double start, took = 0;

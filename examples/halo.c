@@ -1,6 +1,7 @@
-/* The heat equation on a ring of ranks: in every step each rank sends its first and its last value to its neighbours,
- * sleeps until theirs are there, and computes. What a step sends has a place for even and one for odd steps, so no rank
- * writes what its neighbour has not read yet: a neighbour that is a step ahead has had this rank's values of that step.
+/* The heat equation on a ring of ranks. In every step each rank writes its first and its last value
+ * to its neighbours, sleeps until theirs have arrived, and computes. Values of even and odd steps
+ * have different places. So a rank that is a step ahead overwrites nothing that its neighbour has
+ * not read yet; it cannot be two steps ahead, since each step waits for the neighbour's values.
  * Run: llcl-run -n 4 ./halo */
 #include <llcl.h>
 #include <stdio.h>
@@ -9,14 +10,14 @@
 enum { CELLS = 100, STEPS = 1000, LEFT = 0, RIGHT = 1 };
 
 struct halo {
-    double value[2][2]; /* even and odd steps; from the left and from the right */
-    uint64_t came[2];   /* how many have come from there */
+    double value[2][2]; /* by step (even, odd) and side (from the left, from the right) */
+    uint64_t came[2];   /* by side: how many values have arrived */
 };
 
 static llcl_context_t *context;
 static llcl_remote_t *halos;
 
-/* Puts a value into a neighbour's halo, and then counts it there. */
+/* Writes a value into a neighbour's halo; the signal counts it there. */
 static void put(uint32_t peer, int side, uint64_t step, double *value)
 {
     llcl_write_signal_params_t put = {.peer = peer, .size = sizeof *value, .signal_value = 1,
@@ -53,7 +54,7 @@ int main(void)
             cells[i] = next[i];
     }
 
-    /* No heat is lost. */
+    /* The sum of the heat must not change. */
     for (int i = 1; i <= CELLS; i++)
         mine += cells[i];
     llcl_coll_params_t sum = {.count = 1, .type = LLCL_TYPE_F64, .op = LLCL_OP_ADD,

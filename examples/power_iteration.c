@@ -1,5 +1,6 @@
-/* The largest eigenvalue of a matrix whose rows are spread over the ranks, by power iteration: two plans,
- * made once and run in every step. While the parts of the vector travel, nobody need call the library.
+/* The largest eigenvalue of a matrix whose rows are spread over the ranks, by power iteration. It
+ * makes two plans once and runs them in every step. While the parts of the vector travel, no rank
+ * needs to call the library.
  * Run: llcl-run -n 4 ./power_iteration */
 #include <llcl.h>
 #include <math.h>
@@ -15,7 +16,8 @@ int main(void)
     LLCL_CHECK(llcl_team_world(context, &team));
     size_t rank = llcl_team_rank(team), columns = (size_t)llcl_team_size(team) * ROWS, i, j;
 
-    /* In one region: the whole vector, this rank's part of the next one, its square, and their sum. */
+    /* One region holds the whole vector, this rank's part of the next vector, the square of that
+     * part, and the sum of all squares. */
     llcl_region_t *region;
     LLCL_CHECK(llcl_region_allocate(context, (columns + ROWS + 2) * sizeof(double), 0, &region));
     double *vector = llcl_region_address(region), *part = vector + columns, *square = part + ROWS;
@@ -36,7 +38,7 @@ int main(void)
         part[i] = 1.0;
     for (int step = 0; step < STEPS; step++) {
         LLCL_CHECK(llcl_coll_start(gather));
-        for (*square = 0, i = 0; i < ROWS; i++) /* beside the gathering */
+        for (*square = 0, i = 0; i < ROWS; i++) /* while the allgather runs */
             *square += part[i] * part[i];
         LLCL_CHECK(llcl_coll_start(norm));
         LLCL_CHECK(llcl_coll_wait(gather, -1));

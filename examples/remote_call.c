@@ -7,7 +7,8 @@
 
 enum { SUM = 7 }; /* the handler's number, the same in every rank */
 
-/* Runs at the peer that is asked: on a thread that waits in the library, or on one of its own. */
+/* The handler. It runs at the peer, on a thread that waits in the library or on one of the
+ * library's own. */
 static void sum(llcl_am_t *message, void *data)
 {
     llcl_am_view_t view;
@@ -28,7 +29,7 @@ int main(void)
     uint32_t rank = llcl_rank(context), size = llcl_size(context), right = (rank + 1) % size;
 
     LLCL_CHECK(llcl_am_register(context, SUM, sum, NULL));
-    /* Nobody asks before all have registered. */
+    /* No rank sends before all have registered the handler. */
     LLCL_CHECK(llcl_barrier(context));
 
     uint64_t numbers[3] = {rank, 10, 100}, answer = 0;

@@ -17,14 +17,14 @@ int main(void)
     LLCL_CHECK(llcl_init(NULL, &context));
     uint32_t rank = llcl_rank(context), size = llcl_size(context), right = (rank + 1) % size;
 
-    /* A mailbox at every rank, and the addresses of all. */
+    /* Allocates a mailbox at every rank, and returns the addresses of all. */
     llcl_region_t *region;
     llcl_remote_t *mailboxes = calloc(size, sizeof *mailboxes);
     if (mailboxes == NULL)
         return 1;
     LLCL_CHECK(llcl_region_allocate_shared(context, sizeof(struct mailbox), &region, mailboxes));
 
-    /* What is sent lies on the stack; it may, since this form of the write blocks. */
+    /* The text may lie on the stack, since this form of the write blocks. */
     char text[56];
     snprintf(text, sizeof text, "greetings from rank %" PRIu32, rank);
     llcl_write_signal_params_t write = {.peer = right, .size = sizeof text, .signal_value = 1, .signal_op = LLCL_SIGNAL_ADD,

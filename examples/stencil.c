@@ -1,18 +1,20 @@
-/* A 2-D stencil in blocks of n by n cells, as everybody writes it: in each step a rank gives its outer cells to up to four
- * neighbours, gets theirs, and computes. exchange_mpi() does it by MPI_Isend and MPI_Irecv, exchange_llcl() by llcl_write_signal_async
- * and llcl_wait_word_from; nothing else differs. The result is compared bit by bit with the same steps on the whole grid.
- * Run: llcl-run -n 4 ./stencil [n] [steps]; or, with both ways and their times: mpirun -n 4 ./stencil_mpi [n] [steps] */
+/* The usual 2-D stencil in blocks of n by n cells: in each step a rank sends its outer cells to up
+ * to four neighbours, receives theirs, and computes. exchange_mpi() uses MPI_Isend and MPI_Irecv,
+ * exchange_llcl() uses llcl_write_signal_async and llcl_wait_word_from; nothing else differs. The
+ * result must equal, bit by bit, that of the same steps on the whole grid.
+ * Run: llcl-run -n 4 ./stencil [n] [steps]; or, with both ways and their times: mpirun -n 4
+ *      ./stencil_mpi [n] [steps] */
 #include "world.h"
 #include <math.h>
 
-enum { UP, DOWN, LEFT, RIGHT }; /* side ^ 1 is the opposite one */
+enum { UP, DOWN, LEFT, RIGHT }; /* side ^ 1 is the opposite side */
 
 static llcl_context_t *context;
-static size_t n, cells, down, across, my_down, my_across; /* ranks in a column and in a row, and this one's place */
+static size_t n, cells, down, across, my_down, my_across; /* down, across: ranks in a column, in a row; my_*: this rank's place */
 static int peers[4];                                      /* -1: the grid's edge */
-static double *mine;          /* two grids with a margin of one cell; columns that come, columns that go; counters */
-static llcl_remote_t *blocks; /* where those of all ranks are */
-static uint64_t exchanges;    /* of exchange_llcl() */
+static double *mine;          /* two grids with a margin of one cell; columns received, columns to send; counters */
+static llcl_remote_t *blocks; /* the addresses of `mine` of all ranks */
+static uint64_t exchanges;    /* the number of calls of exchange_llcl() */
 
 static double *cell(int now, size_t i, size_t j) { return mine + (size_t)now * cells + i * (n + 2) + j; }
 static double *column(int now, int side, int goes) { return mine + 2 * cells + (size_t)(goes * 4 + now * 2 + side - LEFT) * n; }
@@ -33,8 +35,9 @@ static void exchange_mpi(int now)
 }
 #endif
 
-/* Writes into the neighbours' memory, and counts there; so nobody matches anything. What a step uses, here and there, is used again
- * two steps later. By then each neighbour has counted the step between, which it does after it has waited for this one. */
+/* Writes into the neighbours' memory, and counts there by a signal, so no rank matches messages. A
+ * step's places, here and at the neighbours, are used again two steps later. By then each neighbour
+ * has signalled the step between, which it does after it has waited for this one. */
 static void exchange_llcl(int now)
 {
     exchanges++;
@@ -54,7 +57,8 @@ static void exchange_llcl(int now)
             LLCL_CHECK(llcl_wait_word_from(context, counter(side), exchanges, -1, (uint32_t)peers[side]));
 }
 
-/* Both ways: columns are packed, since their cells do not lie one after the other. Returns seconds. */
+/* Exchanges the outer cells by `way`. Packs columns, since their cells are not contiguous. Returns
+ * seconds. */
 static double exchange(void way(int), int now)
 {
     double start = seconds();
@@ -78,8 +82,8 @@ static void sweep(const double *from, double *to, size_t rows, size_t columns)
 
 static double initial(size_t i, size_t j) { return (double)((i * 7919 + j * 104729) % 1000) / 7; }
 
-/* Returns the seconds that an exchange has taken on average: where ranks share a core, one exchange is short and the next one waits
- * while other ranks compute, so no single one tells what they cost. */
+/* Returns the mean seconds of an exchange. If ranks share a core, one exchange is short and the
+ * next one waits while other ranks compute, so a single one says nothing. */
 static double run(void way(int), size_t steps)
 {
     double took = 0;
@@ -87,7 +91,7 @@ static double run(void way(int), size_t steps)
     for (size_t i = 1; i <= n; i++)
         for (size_t j = 1; j <= n; j++)
             *cell(0, i, j) = initial(my_down * n + i, my_across * n + j);
-    LLCL_CHECK(llcl_barrier(context)); /* nobody writes into cells that are still being set */
+    LLCL_CHECK(llcl_barrier(context)); /* no rank writes into cells that their owner is still setting */
     for (size_t step = 0; step < steps; step++) {
         took += exchange(way, step % 2);
         sweep(cell(step % 2, 0, 0), cell((step + 1) % 2, 0, 0), n, n);
@@ -95,7 +99,7 @@ static double run(void way(int), size_t steps)
     return took / (double)steps;
 }
 
-/* Whether this rank's cells are those that one rank alone would have computed. */
+/* Whether this rank's cells are bit by bit those of a computation by one rank alone. */
 static int right_bits(double *whole[2], size_t steps)
 {
     for (size_t i = 1; i <= n; i++)

@@ -1,23 +1,24 @@
-/* A work-stealing task queue: in how many ways can n queens stand on a board? A task is a board whose first rows are occupied. A rank
- * without tasks asks another one by a message, and the handler there answers with up to half of what it has. Handlers run only
- * where the program polls (LLCL_AM_HANDLERS_POLLED), so the queue needs no lock.
+/* A work-stealing task queue: in how many ways can n queens stand on a board? A task is a board
+ * whose first rows are occupied. A rank without tasks sends a message to another rank, whose
+ * handler replies with up to half of its tasks. Handlers run only where the program polls
+ * (LLCL_AM_HANDLERS_POLLED), so the queue needs no lock.
  * Run: llcl-run -n 4 ./tasks [n] */
 #include "world.h"
 
-enum { STEAL = 1, MOST = 32, DEPTH = 4 }; /* a handler's number; tasks of an answer; rows of which tasks are made */
+enum { STEAL = 1, MOST = 32, DEPTH = 4 }; /* the handler's id; most tasks in a reply; up to so many rows a task makes tasks */
 
-struct task { /* rows that are occupied; columns and diagonals that are attacked in the next one, a bit each */
+struct task { /* the number of occupied rows; bits of the columns and diagonals that are attacked in the next row */
     uint32_t row, columns, left, right;
 };
 
 struct queue {
     struct task task[1 << 16];
-    size_t first, end; /* the oldest tasks, which are the largest, are given away */
+    size_t first, end; /* other ranks get the oldest tasks, which are the largest */
 };
 
-struct board { /* of each rank, reached by all */
-    uint64_t open;      /* rank 0's: tasks that exist and have not been done */
-    uint64_t solutions; /* rank 0's */
+struct board { /* in a region; ranks use that of rank 0 */
+    uint64_t open;      /* tasks that exist and are not done */
+    uint64_t solutions;
 };
 
 static llcl_context_t *context;
@@ -26,7 +27,7 @@ static struct queue queue;
 static uint32_t n;
 static uint64_t stolen;
 
-/* Adds to a word of rank 0; returns what it was. */
+/* Adds to a word of rank 0; returns its old value. */
 static uint64_t add(size_t word, uint64_t value)
 {
     uint64_t before;
@@ -57,7 +58,8 @@ static uint64_t solve(struct task t)
     return ways;
 }
 
-/* Does a task: near the root by making tasks of it, else to its end. Returns solutions. */
+/* Does a task: near the root it makes new tasks, otherwise it searches to the end. Returns the
+ * number of solutions. */
 static uint64_t work(struct task t)
 {
     uint32_t makes = ~(t.columns | t.left | t.right) & ((1u << n) - 1), made = 0;
@@ -65,7 +67,7 @@ static uint64_t work(struct task t)
         return solve(t);
     for (uint32_t free = makes; free != 0; free &= free - 1)
         made++;
-    add(offsetof(struct board, open), made); /* before anybody can take them: else the number might be 0 too early */
+    add(offsetof(struct board, open), made); /* before a rank can take them: otherwise `open` might be 0 too early */
     for (uint32_t free = makes; free != 0; free &= free - 1) {
         uint32_t queen = free & -free;
         queue.task[queue.end++] = (struct task){t.row + 1, t.columns | queen, (t.left | queen) << 1, (t.right | queen) >> 1};
@@ -73,13 +75,13 @@ static uint64_t work(struct task t)
     return 0;
 }
 
-/* Asks another rank for tasks. */
+/* Requests tasks from another rank. */
 static void steal(uint32_t victim)
 {
     struct task loot[MOST];
     size_t bytes = 0;
     llcl_am_params_t ask = {.peer = victim, .id = STEAL, .reply = loot, .reply_capacity = sizeof loot, .reply_size = &bytes};
-    LLCL_CHECK(llcl_am(context, &ask)); /* handlers of this rank run meanwhile, and find nothing to give */
+    LLCL_CHECK(llcl_am(context, &ask)); /* meanwhile this rank's own handler may run; its queue is empty */
     queue.first = 0, queue.end = bytes / sizeof *loot;
     memcpy(queue.task, loot, bytes);
     stolen += queue.end;
@@ -108,7 +110,7 @@ int main(int argc, char **argv)
     uint64_t solutions = 0, done = 0, all = 0;
     for (;;) {
         for (; queue.end > queue.first; done++) {
-            solutions += work(queue.task[--queue.end]); /* the newest */
+            solutions += work(queue.task[--queue.end]); /* the newest task */
             LLCL_CHECK(llcl_am_poll(context, 8, NULL));
         }
         all += done;

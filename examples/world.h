@@ -1,5 +1,5 @@
-/* How the larger examples begin and end: as ranks of llcl-run, or, compiled by mpicc -DWITH_MPI, as ranks of mpirun with MPI beside
- * the library. */
+/* The beginning and the end of the larger examples. Their ranks are those of llcl-run, or, if mpicc
+ * -DWITH_MPI compiles them, those of mpirun, with MPI beside the library. */
 #ifndef EXAMPLES_WORLD_H
 #define EXAMPLES_WORLD_H
 #define _POSIX_C_SOURCE 200809L
@@ -42,7 +42,8 @@ static inline llcl_context_t *begin(int *argc, char ***argv, llcl_config_t confi
     return context;
 }
 
-/* Returns the exit code. `wrong`: what this rank has found wrong; each rank that has says so. */
+/* Returns the exit code. `wrong`: an error that this rank has found, which it prints; NULL:
+ * none. */
 static inline int end(llcl_context_t *context, const char *wrong)
 {
     if (wrong != NULL)
@@ -61,7 +62,7 @@ static inline double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* The n-th argument, or what it is by default. */
+/* The n-th argument, or its default. */
 static inline size_t argument(int argc, char **argv, int n, size_t by_default)
 {
     return argc > n ? strtoul(argv[n], NULL, 10) : by_default;

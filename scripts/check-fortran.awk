@@ -1,8 +1,8 @@
-# Brings declarations of C functions into one form, a line each: "NAME RESULT (TYPE PARAMETER, ...)". `from` says whose they
-# are: "header", or "fortran" for those that gfortran -fc-prototypes makes of the module's interfaces. Numbers go by their
-# size, pointers to bytes are all the same, a handle is what points to an opaque struct in C and a type of its own in Fortran.
+# Brings declarations of C functions into one form, a line each: "NAME RESULT (TYPE PARAMETER, ...)". `from` is their origin:
+# "header", or "fortran" for those that gfortran -fc-prototypes makes of the module's interfaces. Number types are named by their
+# size, and pointers to bytes have one name. A handle is a pointer to an opaque struct in C, and a type of its own in Fortran.
 from == "header" && /^typedef struct [a-z0-9_]+ [a-z0-9_]+;/ { opaque[$3] = 1 }
-# What callbacks look like, in the form of a function.
+# The types of callbacks, as functions.
 from == "header" && /^typedef .*\(\*llcl_[a-z0-9_]+\)/ { sub(/^typedef /, ""); sub(/\(\*/, ""); sub(/\)\(/, "(") }
 /^[a-z].*llcl_[a-z0-9_]+ *\(/ && !/^typedef/ {
     text = $0
@@ -24,7 +24,7 @@ function type_of(type,   stars, constant) {
     constant = sub(/^const /, "", type)
     stars = gsub(/\*/, "", type); gsub(/ +$/, "", type)
     if (from == "header" && stars > 0 && (type in opaque)) stars--
-    # gfortran writes one star for a c_ptr that it passes by reference, too.
+    # gfortran also writes only one star for a c_ptr that it passes by reference.
     if (type ~ /^(void|char)$/ && stars > 0) return "pointer"
     if (type ~ / fn$/ || type ~ /_fn$/) return "function"
     if (type ~ /^(u?int16_t|short)$/) type = "16"

@@ -1,5 +1,5 @@
-# Every constant, type, struct field and function of the header has a comment of its own; a
-# function's comment names each parameter and each status, and says which threads may call.
+# Checks that every constant, type, struct field and function of the header has a comment of its own, and that a function's
+# comment names each parameter and each status and says which threads may call it.
 function complain(what) { print "check-header: " what > "/dev/stderr"; bad = 1 }
 
 /^ *\/\*\*/ { doc = $0; inside = ($0 !~ /\*\//); fresh = 1; next }

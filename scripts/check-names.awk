@@ -1,5 +1,5 @@
-# Reads a header without comments (cc -fpreprocessed -dD -E -P). No name in it is a keyword of UPC, which
-# parses it like C, and no two names differ in case only, which Fortran takes for one name.
+# Reads a header without comments (cc -fpreprocessed -dD -E -P). Fails if a name is a keyword of UPC, which parses the header
+# like C, or if two names differ only in case, which are one name in Fortran.
 BEGIN {
     split("shared relaxed strict forall barrier fence notify wait iteration blocksizeof elemsizeof localsizeof MYTHREAD THREADS " \
         "upc_forall upc_barrier upc_fence upc_notify upc_wait upc_blocksizeof upc_elemsizeof upc_localsizeof", list, " ")

@@ -1,4 +1,4 @@
-# make check, make check-all and their parts. Each part says with its last line that it passed, or fails.
+# make check, make check-all and their parts. The last line of each part says that it passed; otherwise it fails.
 #   check      the checks that a contributor runs: everything once
 #   check-more the other checks of a release: models, sanitizers, and the set-ups that check leaves out
 #   check-all  both
@@ -16,7 +16,7 @@ check-more: check-tools
 check-all: check-tools
 	@scripts/check $(CHECKS) $(MORE)
 
-# Installs the tools, besides Rust, gcc and make, that the checks need and that are missing.
+# Installs the missing tools that the checks need besides Rust, gcc and make.
 check-tools:
 	@scripts/install-check-tools
 
@@ -27,7 +27,7 @@ check-rust:
 	$(CARGO) test --locked --quiet --features simulated
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
-# A model that is not compiled cannot fail, so the models are counted first.
+# The number of models is checked first, since a model that is not compiled cannot fail.
 check-loom:
 	@$(LOOM) $(CARGO) test --release --locked --quiet --no-default-features --lib loom_ -- --list | grep 'loom_.*: test' > /dev/null
 	$(LOOM) $(CARGO) test --release --locked --quiet --no-default-features --lib loom_
@@ -74,13 +74,13 @@ check-c-rest: all
 	c_tests/run --rest --build $(BUILD)
 	@echo "check-c-rest: passed (C tests; the other set-ups)"
 
-# Messages, reads, writes, atomics and collectives over the simulated network, once where it reads and writes peers' memory, once where it carries
-# frames only. The tests are those of check-c; the library is another.
+# Messages, reads, writes, atomics and collectives over the simulated network, once with a network that reads and writes peers'
+# memory, and once with one that carries frames only. The tests are those of check-c, with a library that has this network.
 WIRE = c_tests/run --build $(BUILD)
-# Over the modules of tests/modules: trivial, between threads, which reads and writes memory too, and datagram, between processes.
+# Over the modules of tests/modules: trivial, between threads, which also reads and writes memory; datagram, between processes.
 MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order rma_pieces rma_completions region_stale_key wait_word_wakes \
 	peer_node peer_unmapped flush park
-# What else docs/memory-model.md names, memory and contexts of every kind, and what is told of peers.
+# The other tests that docs/memory-model.md names, tests of all kinds of memory and contexts, and tests of llcl_query_peer.
 MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_*|within_others|callback_tree|$(PEER_TESTS)
 PEER_TESTS = connect_try|life_query|remote_pointer|window
 PROCESS_TESTS = am_sizes am_flood_both peer_node flush
@@ -110,12 +110,12 @@ check-wire-seeds: check-wire-library
 	for seed in 2 3 4 5 6 7 8 9 10; do $(WIRE) --wire $$seed --mode auto --filter '@(am_*|coll_types|coll_v_forms)' || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, the other modes, nine more seeds)"
 
-# The module for each MPI that is installed, and what it joins. Without libclang, or where the crates that it needs cannot be
-# fetched, this says so and passes.
+# The module for each MPI that is installed. Without libclang, or if cargo cannot fetch the module's crates, this says so and
+# passes.
 check-mpi: all
 	@scripts/check-mpi $(BUILD)
 
-# The tests of check-wire as processes on two nodes that MPI joins.
+# The tests of check-wire with processes on two nodes that MPI joins.
 check-mpi-c: all
 	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
 	@scripts/check-mpi $(BUILD) c_tests
@@ -134,12 +134,12 @@ check-wire-library: all
 check-install: all
 	@scripts/check-install
 
-# A choice of C tests as threads, built for another processor and run under an emulator.
+# Some C tests with ranks as threads, built for another processor and run under an emulator.
 check-aarch64:
 	scripts/check-aarch64 $(BUILD)/aarch64
 	@echo "$@: passed (C tests, ranks as threads, under qemu)"
 
-# The C tests with ranks as threads, the library instrumented; docs/testing.md says how it is linked.
+# The C tests with ranks as threads and an instrumented library; docs/testing.md says how it is linked.
 check-tsan: SANITIZER = thread
 check-asan: SANITIZER = address
 check-tsan check-asan:
@@ -149,7 +149,7 @@ check-tsan check-asan:
 	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
 	@echo "$@: passed (C tests, ranks as threads)"
 
-# By hand: the conduit's tests in PAR, with ranks as processes, for races between threads of one rank.
+# Not part of check-all: the conduit's tests in PAR, with ranks as processes, for races between threads of one rank.
 check-conduit-tsan: all
 	scripts/build-sanitized thread $(BUILD)/thread
 	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tsan \

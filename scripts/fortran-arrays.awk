@@ -1,13 +1,13 @@
-# Behind scripts/fortran.awk: writes arrays.f90 into the folder `out`, the interfaces of the subroutines that take arrays in
-# place of a parameter struct. Each operation has three: the try function, the one that is accepted at last, and the one that
-# waits for the end, which has neither completions nor flags. Their bodies are in fortran/rma.c and fortran/values.c.
+# Runs after scripts/fortran.awk: writes arrays.f90 into the folder `out`, with the interfaces of the subroutines that take arrays in
+# place of a parameter struct. Each operation has three forms: try, async, and blocking, which has neither completions nor flags.
+# Their bodies are in fortran/rma.c and fortran/values.c.
 function operation(name, arguments, ends, memory) {
     interface_("try_" name "_async", arguments ", " ends, memory, "")
     interface_(name "_async", arguments ", " ends, memory, ", optional")
     interface_(name, arguments, memory, ", optional")
 }
 
-# `memory`: what the operation does with `array`, in or inout.
+# `memory`: the intent of `array`, in or inout.
 function interface_(name, arguments, memory, status,   i, count, word_, type) {
     printf "\n  public :: llcl_%s\n  interface llcl_%s\n", name, name > file
     printf "%s      import\n", broken("    subroutine " name "_array(context, peer, " arguments ", status) bind(c, name='llclf_" name "')") > file

@@ -1,7 +1,7 @@
 # Reads llcl.h as cbindgen and scripts/header.awk lay it out, and writes the generated part of the Fortran module
 # into the folder `out`: constants.f90, types.f90, and for each group of chapters c_GROUP.f90 (the functions as C has
-# them) and calls_GROUP.f90 (subroutines of the same names, whose `status` is optional). What it does not
-# understand is an error, never left out.
+# them) and calls_GROUP.f90 (subroutines of the same names, whose `status` is optional). A
+# declaration that it does not understand is an error.
 # Variables: out (folder), sizes (file of lines "STRUCT BYTES"), version.
 BEGIN {
     while ((getline line < sizes) > 0) { split(line, part, " "); bytes[part[1]] = part[2] }
@@ -11,7 +11,7 @@ BEGIN {
     # Parameters that are arrays, and those that may be NULL (absent in Fortran).
     array["ranks"] = array["peers"] = array["remotes"] = 1
     optional["llcl_init config"] = optional["llcl_context_duplicate config"] = optional["llcl_connect peers"] = optional["llcl_am_poll handled"] = 1
-    # Their answer is what they are called for, "try again" included: status is not optional.
+    # Functions whose status is their result, also "try again": status is not optional.
     asking["llcl_coll_test"] = asking["llcl_peer_alive"] = 1
     plain["uint16_t"] = plain["int16_t"] = "integer(c_int16_t)"
     plain["uint32_t"] = plain["int32_t"] = plain["llcl_status_t"] = "integer(c_int32_t)"
@@ -22,14 +22,14 @@ BEGIN {
 function group_of(from, to, name,   i) { for (i = from; i <= to; i++) group[i] = name; order[++groups] = name }
 function fail(what) { print "fortran.awk: " FILENAME ":" FNR ": " what > "/dev/stderr"; failed = 1; exit 1 }
 
-# Comments, but for the numbers of chapters.
+# Skips comments, except the numbers of chapters.
 /^\/\*$/ { block = 1 }
 block && /^ \* [0-9]+\. / { chapter = $2 + 0 }
 /\/\*/ { comment = 1 }
 comment { if ($0 ~ /\*\//) comment = block = 0; next }
 /^$/ || /^#(ifndef|endif|include|ifdef)/ || /^extern "C"/ || /^}$/ { next }
 
-# Constants; initialisers and macros with parameters are C's own.
+# Constants. Initialisers and macros with parameters are for C only.
 /^#define / {
     name = $2; value = $0; sub(/^#define [A-Z0-9_]+ ?/, "", value)
     if (value == "" || name ~ /\(/ || name ~ /_INIT$/) { while ($0 ~ /\\$/) getline; next }
@@ -76,7 +76,7 @@ function component(text,   name, type, length_) {
     return plain[type] " :: " name length_ " = " (name == "struct_size" ? bytes[struct] + 0 : "0")
 }
 
-# A declaration to its end, then its parts: what is returned, its name, its parameters.
+# Reads a declaration to its end, and takes it apart: result, name, parameters.
 function collect(kind,   text) {
     text = $0
     while (text !~ /;$/) { if ((getline line) <= 0) fail("a declaration without an end"); sub(/^ +/, " ", line); text = text line }
@@ -94,11 +94,11 @@ function collect(kind,   text) {
     if (kind == "callback") callback(); else emit()
 }
 
-# What a parameter is in the interface of the C function: `type` of C, `by` value or reference, its attributes.
+# A parameter in the interface of the C function: its C `type`, `by` value or reference, its attributes.
 function dummy(type, p, function_, raw,   constant_, base, attributes) {
     constant_ = type ~ /^const /; base = type; sub(/^const /, "", base)
     by = raw ? "value" : "intent(in)"
-    # By value always: gfortran 12 puts the address of a procedure that it passes by reference into read-only memory.
+    # Always by value: gfortran 12 puts the address of a procedure that it passes by reference into read-only memory.
     if (base ~ /_fn$/) return "type(c_funptr), value :: " p
     if (base in plain) return plain[base] ", " by " :: " p
     if (base in known) return "type(" base "), " by " :: " p
@@ -111,7 +111,7 @@ function dummy(type, p, function_, raw,   constant_, base, attributes) {
     if (base !~ / \*$/) fail(function_ ": parameter " p " of type " type)
     sub(/ \*$/, "", base)
     if (base in known) return "type(" base "), intent(" (constant_ ? "in" : "inout") ")" attributes
-    # A number by reference is a word that others may change meanwhile, or that is changed later.
+    # A number by reference is a word that other threads or ranks may change during the call or after it.
     if (base in plain) return plain[base] ", intent(" ((p in array) ? "in" : p == "handled" ? "out" : "inout") ")" (base == "uint64_t" ? ", asynchronous" : "") attributes
     fail(function_ ": parameter " p " of type " type)
 }
@@ -126,7 +126,7 @@ function callback(   i, what) {
     callbacks = callbacks "    end " what "\n"
 }
 
-# The function as C has it, and the subroutine with an optional status.
+# Writes the function as it is in C, and the subroutine with an optional status.
 function emit(   i, answer, g, short, required) {
     if (!(chapter in group)) fail("chapter " chapter " belongs to no group")
     g = group[chapter]; functions++
@@ -140,7 +140,7 @@ function emit(   i, answer, g, short, required) {
     for (i = 1; i <= n; i++) interfaces[g] = interfaces[g] "      " dummy(of[i], word[i], name, 1) "\n"
     if (answer != "") interfaces[g] = interfaces[g] "      " answer " :: answer\n"
     interfaces[g] = interfaces[g] "    end " (answer == "" ? "subroutine" : "function") "\n"
-    # Text comes as characters from llcl.f90.
+    # llcl.f90 turns C strings into characters.
     if (returns != "llcl_status_t") { if (returns != "const char *") others[g] = others[g] (others[g] == "" ? "" : ", ") name; return }
 
     short = substr(name, 6); required = name ~ /^llcl_try_/ || name in asking
@@ -153,7 +153,7 @@ function emit(   i, answer, g, short, required) {
     bodies[g] = bodies[g] "  end subroutine\n"
 }
 
-# Lines of at most 100 columns, broken behind commas.
+# Breaks lines after commas, so that none has more than 100 columns.
 function broken(text,   at, result, margin) {
     match(text, /^ */); margin = substr(text, 1, RLENGTH) "    "
     while (length(text) > 100) {

@@ -1,6 +1,6 @@
-# Puts cbindgen's output for one chapter into the form that a C programmer reads:
-# constants carry their type and negative ones parentheses, types go by their typedef names,
-# Rust's "# Safety" sections go, short comments take one line; behind each struct follows its initialiser.
+# Rewrites cbindgen's output for one chapter for C programmers: constants get their type, negative ones parentheses;
+# types are named by their typedefs; Rust's "# Safety" sections are removed; short comments take one line; each struct
+# is followed by its initialiser.
 FILENAME == ARGV[1] { type[$1] = $2; next }
 
 /^\/\*\*$/ || /^[ ]+\/\*\*$/ { indent = $0; sub(/\/\*\*$/, "", indent); count = 0; skip = 0; comment = 1; next }
@@ -37,8 +37,8 @@ comment {
 struct && /^\} / { print_initialiser(struct, values, sized); struct = ""; next }
 struct && /;$/ { values = values (values == "" ? "" : ", ") value_of($0) }
 
-# What a member is initialised with. Every member is named by its place, because C99 and C++11 have no other
-# form in common that their compilers take without a warning.
+# The initial value of a member. Initialisers list all members in order, because that is the only form that compilers of
+# both C99 and C++11 accept without a warning.
 function value_of(member,   type) {
     if (member ~ / struct_size;$/) { sized = 1; return "sizeof(" struct ")" }
     if (member ~ /\[/) return "{0}"

@@ -1,7 +1,7 @@
 # Manual pages from llcl.h: `awk -v out=DIR -v version=... -f scripts/man.awk llcl.h` writes DIR/man3/NAME.3 for each function and
-# DIR/man7/llcl.7, the way in. scripts/make-man calls it.
+# DIR/man7/llcl.7, the overview. scripts/make-man calls it.
 
-# Text for troff: nothing in it is a request, `code` is bold, and LLCL_ and llcl_ names are bold too.
+# Escapes text for troff, so that no line is a request. `code`, LLCL_ names and llcl_ names become bold.
 function troff(s,    t) {
     gsub(/\\/, "\\e", s)
     gsub(/-/, "\\-", s)
@@ -15,7 +15,7 @@ function troff(s,    t) {
 }
 function verbatim(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); return s ~ /^[.']/ ? "\\&" s : s }
 
-# Lines of at most some width, so that no page has lines without end.
+# Breaks text into lines of at most some width.
 function fill(s,    n, w, i, line, result) {
     n = split(s, w, " "); line = result = ""
     for (i = 1; i <= n; i++) {
@@ -26,10 +26,10 @@ function fill(s,    n, w, i, line, result) {
 }
 function guarded(line) { return line ~ /^[.']/ ? "\\&" line : line }
 
-# The documentation of a function: what it does; its parameters; what it answers; threads and the rest.
+# Writes the documentation of a function: description, parameters, statuses, threads and the rest.
 function sections(doc,    text, result, at, rest, head) {
     text = ""
-    # Statuses begin where a sentence begins with LLCL_OK, or "Returns".
+    # The statuses begin at the first sentence that begins with LLCL_OK or "Returns".
     at = match(doc, /(^|[.\001] ?)(LLCL_OK|Returns)/)
     head = at ? substr(doc, 1, at) : doc
     rest = at ? substr(doc, at + 1) : ""
@@ -60,7 +60,7 @@ function parameters(s,    result, name, at) {
     return result (s ~ /[^ ]/ ? ".PP\n" fill(troff(s)) : "")
 }
 
-# Statuses and what they mean, one below the other; what stands before and behind them is text.
+# Writes the statuses with their meanings as a list, and the text before and after them.
 function answers(s,    result, name, at) {
     if (!match(s, /(^|[;.] )LLCL_[A-Z_]+(,( or)? LLCL_[A-Z_]+| or LLCL_[A-Z_]+)*[:;]/)) return paragraphs(s)
     at = substr(s, RSTART, 1) == "L" ? RSTART : RSTART + 2
@@ -105,14 +105,14 @@ function bold(s,    n, l, i, result) {
     for (i = 1; i <= n; i++) result = result ".B \"" verbatim(l[i]) "\"\n"
     return result
 }
-# The neighbours in the same chapter.
+# The functions before and after in the same chapter.
 function others(name,    i, n, l, result) {
     n = split(members[of[name]], l, " "); result = ""
     for (i = 1; i <= n && i <= 60; i++) if (l[i] != name) result = result ",\n.BR " l[i] " (3)"
     return result
 }
 
-# A comment ends a block; what stands behind it says what it belongs to.
+# A comment documents the item that follows it.
 /^\/\*\*/ { doc = ""; in_doc = 1 }
 /^\/\*$/ { heading = ""; in_heading = 1; next }
 in_heading && /^ \*\// { in_heading = 0; chapter_ends(); next }

@@ -1,5 +1,5 @@
 # The reference of the web site: `awk -v out=DIR -f scripts/reference.awk llcl.h` writes a page for each chapter of llcl.h, with all
-# that the chapter declares. scripts/make-site calls it.
+# declarations of the chapter. scripts/make-site calls it.
 function flush_page() { if (page != "") close(page) }
 /^\/\*$/ { in_heading = 1; heading = ""; next }
 in_heading && /^ \*\// {
@@ -9,7 +9,7 @@ in_heading && /^ \*\// {
     title = heading; sub(/\n.*/, "", title); sub(/^[^\n]*\n?/, "", heading)
     number = title ~ /^[0-9]/ ? title + 1 : 0
     if (number == 0) { heading = title "\n" heading; title = "Conventions" }
-    # A heading that goes on in the next line.
+    # The heading continues in the next line.
     else while (title !~ /[.:]$/ && heading ~ /^[^\n]/) { rest = heading; sub(/\n.*/, "", rest); title = title rest; sub(/^[^\n]*\n?/, "", heading) }
     sub(/\.$/, "", title); gsub(/  +/, " ", title)
     name = sprintf("chapter%02d", number); page = out "/" name ".md"; names = names name "\n"

@@ -1,4 +1,4 @@
-/* For check-install: a callback that runs on the library's thread, and the thread that waits for it. */
+/* For check-install: a callback runs on the library's thread, and another thread waits for it. */
 #include <llcl.h>
 #include <stdio.h>
 

@@ -1,9 +1,11 @@
-/* Lets ThreadSanitizer see ranks-as-threads as one program. Ranks of one process map each other's
- * files a second time, and the checker goes by addresses: order made through one mapping is unknown
- * at the other. In the instrumented programs (ld --wrap) a range of a file that lies in one that is mapped
- * already is therefore handed out again at its first address, and unmapped by its last user. A mapping
- * cannot be mapped again without its file (mremap), so the library keeps descriptors instead. And a rank that
- * lets go of a range by private memory in its place would take it from all others: the range stays as it is. */
+/* Wraps mmap, munmap and mremap for ThreadSanitizer, which identifies memory by its address. Ranks
+ * that are threads of one process map each other's files a second time, and ThreadSanitizer would
+ * not see that an access through one mapping is ordered with one through the other. So in the
+ * instrumented programs (ld --wrap) mmap returns the first address again for a range of a file that
+ * is mapped already, and the last user unmaps it. mremap fails, since it maps a range again without
+ * its file; the library then keeps descriptors instead. A rank lets go of a range by mapping
+ * private memory over it, which would take the range from all ranks, so the wrapper leaves such a
+ * range as it is. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -39,7 +41,8 @@ void *__wrap_mremap(void *old, size_t old_length, size_t length, int flags, ...)
     return MAP_FAILED;
 }
 
-/* Whether others use a range that private memory is to be put over. If not, it is no range of the file any more. */
+/* Whether other ranks use a range over which private memory is mapped. If none does, the range is
+ * removed from the list. */
 static int stays(char *at, size_t length)
 {
     int others = 0;

@@ -1,7 +1,7 @@
-/* Tells ThreadSanitizer what the precompiled, uninstrumented Rust standard library orders.
- * scripts/build-sanitized passes the mangled names and links each function below in front of the
- * real one (ld --wrap). Rust passes these arguments as C does: pointers, integers, a Duration as
- * its two fields. */
+/* Tells ThreadSanitizer how the precompiled Rust standard library, which is not instrumented,
+ * orders memory. scripts/build-sanitized passes the mangled names and links each function below in
+ * front of the real one (ld --wrap). Rust passes these arguments as C does: pointers, integers, a
+ * Duration as its two fields. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -54,7 +54,7 @@ bool WRAP(CONDVAR_WAIT_TIMEOUT)(void *condvar, void *mutex, uint64_t seconds, ui
 }
 #endif
 
-/* Once: what the closure wrote is published to every caller that finds it done. */
+/* Once: every caller that finds it done sees what the closure wrote. */
 #ifdef ONCE_CALL
 void REAL(ONCE_CALL)(void *once, bool ignore_poison, void *closure, void *vtable);
 void WRAP(ONCE_CALL)(void *once, bool ignore_poison, void *closure, void *vtable);
@@ -66,8 +66,8 @@ void WRAP(ONCE_CALL)(void *once, bool ignore_poison, void *closure, void *vtable
 }
 #endif
 
-/* Arc counts down with Release and the last owner then issues an Acquire fence, which the checker
- * does not know; acquiring in the count itself says the same. */
+/* Arc counts down with Release, and the last owner then issues an Acquire fence, which
+ * ThreadSanitizer does not support. Counting down with Acquire as well has the same effect. */
 uint64_t __real___tsan_atomic64_fetch_sub(volatile void *word, uint64_t value, int order);
 uint64_t __wrap___tsan_atomic64_fetch_sub(volatile void *word, uint64_t value, int order);
 uint64_t __wrap___tsan_atomic64_fetch_sub(volatile void *word, uint64_t value, int order)

@@ -24,7 +24,7 @@ fn in_world(size: u32, body: impl Fn(Bootstrap) + Sync) {
     assert!(world.is_idle());
 }
 
-/// Waits for what another thread will bring about, and fails when it does not.
+/// Waits until another thread has made a condition true; fails if it does not.
 fn eventually(what: &str, test: impl Fn() -> bool) {
     let start = Instant::now();
     while !test() {
@@ -44,7 +44,7 @@ fn exchange(ranks: &Bootstrap, mine: &[u8]) -> std::result::Result<Vec<u8>, Stat
     }
 }
 
-/// The card of a rank, or why it does not come.
+/// The card of a rank, or the reason why there is none.
 fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
     let (sender, receiver) = mpsc::channel();
     me.on_cards(Arc::new(move |cards| {
@@ -78,7 +78,7 @@ fn exchange_brings_every_size_to_everybody() {
 fn a_card_is_found_before_and_after_it_is_published() {
     for size in SIZES {
         in_world(size, |me| {
-            // Odd ranks are late, so that some look-ups wait.
+            // Odd ranks publish late, so that some look-ups wait.
             if me.rank() % 2 == 1 {
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -112,7 +112,7 @@ fn parameters_are_checked() {
         assert_eq!(again.status, Status::ERR_STATE);
         let short = me.exchange(&[1, 2], &mut [0; 3]).unwrap_err();
         assert_eq!(short.status, Status::ERR_INVALID);
-        // Different sizes fail in both ranks, and the next exchange is in step again.
+        // An exchange with different sizes fails at both ranks, and the next one works.
         let mine = vec![0; 3 + me.rank() as usize];
         assert_eq!(exchange(&me, &mine).unwrap_err(), Status::ERR_INVALID);
         assert_eq!(exchange(&me, &[me.rank() as u8]).unwrap(), [0, 1]);
@@ -156,14 +156,14 @@ fn a_death_wakes_those_who_wait_and_is_told_once() {
             if me.rank() == victim {
                 joined.wait();
                 std::thread::sleep(Duration::from_millis(30));
-                return; // Dropped without leave.
+                return; // Dropped without leave(), as by a death.
             }
             let told = Arc::new(Mutex::new(Vec::new()));
             let list = told.clone();
             me.on_death(Box::new(move |rank| list.lock().unwrap().push(rank)));
             joined.wait();
             me.publish(b"", file.as_fd()).unwrap();
-            // Half of them wait for its card, half in the exchange.
+            // Half of the others wait for the dead rank's card, half in the exchange.
             let error = if me.rank() % 2 == 0 {
                 lookup(&me, victim).unwrap_err()
             } else {
@@ -194,7 +194,7 @@ fn who_has_left_counts_as_gone_and_the_fence_goes_on() {
         let error = me.exchange(&[], &mut []).unwrap_err();
         assert_eq!((error.status, error.message()), (Status::ERR_PEER_DEAD, "rank 2 has left"));
         assert_eq!(lookup(&me, 2).unwrap_err().status, Status::ERR_PEER_DEAD);
-        // A handler that comes late hears of it at once.
+        // A handler that is registered late is called at once.
         let (sender, receiver) = mpsc::channel();
         me.on_death(Box::new(move |rank| sender.send(rank).unwrap()));
         assert_eq!(receiver.try_recv(), Ok(2));
@@ -228,7 +228,7 @@ fn many_threads_of_one_rank_may_ask_at_once() {
             });
             me.publish(b"card", file.as_fd()).unwrap();
         });
-        // At least one, and no more than were asked for.
+        // At least one card arrives, and no more than were asked for.
         let (peer, first) = cards.recv_timeout(Duration::from_secs(10)).unwrap();
         assert_eq!((peer, first.unwrap().blob.as_slice()), (1 - me.rank(), &b"card"[..]));
         me.fence_survivors().unwrap();
@@ -268,7 +268,7 @@ fn leaving_wakes_the_own_threads_that_wait() {
                 let waiting = scope.spawn(|| lookup(&me, 1).unwrap_err().status);
                 std::thread::sleep(Duration::from_millis(20));
                 me.leave();
-                // Either the departure or the other rank's end came first.
+                // Either the departure or the end of the other rank arrived first.
                 let status = waiting.join().unwrap();
                 assert!([Status::ERR_STATE, Status::ERR_PEER_DEAD].contains(&status));
             });
@@ -304,7 +304,7 @@ fn a_process_without_a_launcher_is_a_world_of_one() {
     assert_eq!(exchange(&me, b"abc").unwrap(), b"abc");
     assert!(!me.is_dead(0));
     me.fence_survivors().unwrap();
-    // Another one beside it is another world.
+    // A second world beside it is independent.
     assert_eq!(Bootstrap::from_environment().unwrap().size(), 1);
     me.leave();
     assert_eq!(exchange(&me, b"").unwrap_err(), Status::ERR_STATE);
@@ -314,8 +314,9 @@ fn a_process_without_a_launcher_is_a_world_of_one() {
 fn an_idle_world_uses_no_processor_time() {
     let world = World::create(4).unwrap();
     let ranks: Vec<_> = (0..4).map(|r| Bootstrap::from_world(&world, r).unwrap()).collect();
-    // A thread that has only just started goes to sleep once more, and other tests of this process
-    // have such threads too: some 300 ms must come in which as many sleep as belong to this world.
+    // Threads that have only just started, also those of other tests in this process, switch once
+    // more before they sleep. So the test waits for 300 ms in which as many threads sleep as belong
+    // to this world.
     let mine = ranks.len() + 1;
     eventually("every thread of the world sleeps through", || {
         let before = switches_of_quiet_threads();

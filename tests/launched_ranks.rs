@@ -1,5 +1,5 @@
 //! Layer 1 with processes as ranks, started by `llcl-run`. Each test starts this program again as
-//! its ranks: the first half of its body is what a rank does.
+//! its ranks; the first half of its body runs in a rank.
 
 use llcl::bootstrap::{Bootstrap, Card};
 use llcl::util::status::{Result, Status};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const SIZES: [&str; 5] = ["1", "2", "3", "5", "8"];
 
-/// Is this process a rank of the test's own job?
+/// Whether this process is a rank of the test's job.
 fn is_rank() -> bool {
     std::env::var_os("LLCL_TEST_RANK").is_some()
 }
@@ -34,7 +34,7 @@ fn launch(options: &[&str], program: &[String]) -> Output {
         .unwrap()
 }
 
-/// The test `name` as the ranks of a job that must end with `code`.
+/// Runs the test `name` as the ranks of a job, which must end with `code`.
 fn ranks(name: &str, options: &[&str], code: i32) -> String {
     let output = launch(&[&["--timeout", "60"], options].concat(), &again(name));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -48,7 +48,7 @@ fn kill_myself() -> ! {
     unreachable!("killed");
 }
 
-/// The card of a rank, or why it does not come.
+/// The card of a rank, or the reason why there is none.
 fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
     let (sender, receiver) = mpsc::channel();
     me.on_cards(Arc::new(move |cards| {
@@ -212,7 +212,7 @@ fn two_processes_in_one_place_fail_the_job() {
         // SAFETY: the child joins and ends; it needs no lock that another thread may have held.
         let second = unsafe { libc::fork() };
         if second == 0 {
-            // The first has joined.
+            // The first process has joined.
             seen.read_exact(&mut [0]).unwrap();
             if let Err(e) = Bootstrap::from_environment() {
                 println!("{e}");
@@ -221,7 +221,7 @@ fn two_processes_in_one_place_fail_the_job() {
         }
         let me = Bootstrap::from_environment().unwrap();
         joined.write_all(&[1]).unwrap();
-        // It stays until the second has tried. SAFETY: a child of this process.
+        // The first process stays until the second has tried. SAFETY: a child of this process.
         unsafe { libc::waitpid(second, std::ptr::null_mut(), 0) };
         me.fence_survivors().unwrap();
         exit(0);
@@ -245,7 +245,7 @@ fn a_death_is_noticed_though_a_child_holds_the_socket() {
                     libc::_exit(0);
                 }
             }
-            // Under a shell, so that the launcher's own child lives on as well.
+            // Runs under a shell, so that the launcher's own child lives on.
             kill_myself();
         }
         let error = me.exchange(&[], &mut []).unwrap_err();
@@ -257,7 +257,7 @@ fn a_death_is_noticed_though_a_child_holds_the_socket() {
     let script = format!("'{}' || sleep 60", again(name).join("' '"));
     let program = ["/bin/sh", "-c", &script].map(str::to_owned);
     let output = launch(&["-n", "2", "--tag-output", "--timeout", "3"], &program);
-    // Rank 0's shell sleeps on, so the job ends by the clock; rank 1 had long passed its test.
+    // Rank 0's shell goes on sleeping, so the time-out ends the job, after rank 1 has passed.
     assert_eq!(output.status.code(), Some(124));
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(out.contains("[1] test result: ok. 1 passed"), "{out}");
@@ -349,7 +349,7 @@ fn a_wrong_environment_is_refused_with_its_reason() {
         assert!(said.contains(expected), "{setting} {streams}: {said}");
         assert_eq!(said.contains("ERR_INVALID(-1): "), !setting.is_empty(), "{said}");
     }
-    // A place that is not the one of this descriptor.
+    // Another rank's place than that of this descriptor.
     let script = format!("LLCL_RANK=$((1 - LLCL_RANK)) '{program}'");
     let output = launch(&["-n", "2"], &["/bin/sh", "-c", &script].map(str::to_owned));
     let said = String::from_utf8(output.stdout).unwrap();

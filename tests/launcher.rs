@@ -1,4 +1,4 @@
-//! `llcl-run` as a user sees it: places, streams, exit codes, signals, and what is left behind.
+//! `llcl-run` as a user sees it: ranks, streams, exit codes, signals, and processes left behind.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,12 +12,12 @@ fn launcher(arguments: &[&str]) -> Command {
     command
 }
 
-/// `llcl-run` with these options, each rank a shell with this script.
+/// The command `llcl-run` with these options; each rank is a shell that runs the script.
 fn shell(options: &[&str], script: &str) -> Command {
     let mut command = launcher(options);
     command.args(["--", "/bin/sh", "-c", script]);
-    // Whoever runs the tests in the background or by nohup ignores these, and a shell cannot trap
-    // what it finds ignored. SAFETY: signal() may be called between fork and exec.
+    // Tests in the background or under nohup inherit ignored signals, and a shell cannot trap a
+    // signal that it finds ignored. SAFETY: signal() may be called between fork and exec.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -41,7 +41,7 @@ fn set(lines: &[&str]) -> BTreeSet<String> {
     lines.iter().map(|l| (*l).to_owned()).collect()
 }
 
-/// Is the process there, and not just a zombie that nobody has reaped yet?
+/// Whether the process runs; a zombie does not count.
 fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
@@ -55,7 +55,7 @@ fn assert_dies(pid: &str) {
     }
 }
 
-/// Starts it and reads its first `count` lines.
+/// Starts the command and reads its first `count` lines.
 fn started(command: &mut Command, count: usize) -> (Child, BufReader<ChildStdout>, Vec<String>) {
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
@@ -89,7 +89,7 @@ fn every_rank_gets_its_place_and_rank_0_the_input() {
 #[test]
 fn a_rank_inherits_its_own_socket_and_nothing_else_of_the_launcher() {
     let script = "readlink /proc/$$/fd/*; echo /proc/$$/fd/$LLCL_HUB_FD";
-    // Sockets, and what epoll, pidfd, signalfd and eventfd are called.
+    // Sockets, and the names of epoll, pidfd, signalfd and eventfd descriptors.
     let of_interest = |lines: &[&str]| {
         lines.iter().filter(|l| l.starts_with("socket:") || l.starts_with("anon_inode:")).count()
     };
@@ -192,7 +192,7 @@ fn wrong_options_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text(&output.stderr).starts_with("error: "), "{arguments:?}");
     }
-    // What follows the program is the program's.
+    // Options after the program are the program's.
     let output = launcher(&["-n", "1", "echo", "-n", "--timeout", "x"]).output().unwrap();
     assert_eq!(text(&output.stdout), "--timeout x");
 }
@@ -242,7 +242,7 @@ fn the_time_is_limited() {
     assert_eq!(output.status.code(), Some(124));
     assert!(text(&output.stderr).contains("the time of 0.3 s is over"));
     assert!(start.elapsed() < Duration::from_secs(40));
-    // Who ends in time is not concerned.
+    // The time-out does not affect a job that ends in time.
     assert!(shell(&["-n", "2", "--timeout", "30"], "true").status().unwrap().success());
 }
 
@@ -323,7 +323,7 @@ fn what_the_ranks_leave_running_is_killed_at_the_end() {
     assert!(output.status.success());
     assert_eq!(lines(&output).len(), 2);
     lines(&output).iter().for_each(|pid| assert_dies(pid));
-    // Also when it holds the output that is being passed on.
+    // Also if the process holds the output that llcl-run relays.
     let start = Instant::now();
     let output = shell(&["-n", "2", "--tag-output"], "sleep 60 & echo $!").output().unwrap();
     assert!(output.status.success() && start.elapsed() < Duration::from_secs(40));

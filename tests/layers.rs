@@ -1,12 +1,12 @@
-//! The shape of the source tree, checked: layers import strictly downward, no transport knows
-//! another, modules of one layer form no cycle, no file outgrows its limit, no comment
-//! has a long line, nothing unfinished is left in it.
+//! Checks the source tree: layers import strictly downward, no transport imports another, modules
+//! of a layer form no cycle, no file exceeds its limit, no comment has a long line, and no file
+//! contains unfinished code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Lowest first. Two names in one row are one layer; the later may use the earlier.
+/// The layers, the lowest first. Names in one row are one layer; a later one may use an earlier.
 const LAYERS: &[&[&str]] = &[
     &["util"],
     &["bootstrap"],
@@ -56,7 +56,7 @@ fn word(text: &str) -> &str {
     &text[..end]
 }
 
-/// What stands behind each `prefix`: `crate::a::b` gives `a::b`, `crate::{a::b, c}` gives both.
+/// The paths after each `prefix`: `crate::a::b` gives `a::b`, `crate::{a::b, c}` gives both.
 fn paths_behind(code: &str, prefix: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices(prefix) {
@@ -93,7 +93,7 @@ fn paths_behind(code: &str, prefix: &str) -> Vec<String> {
     found
 }
 
-/// Position of a layer: row, then place in the row.
+/// The position of a layer: its row, and its place in the row.
 fn layer(name: &str) -> Option<(usize, usize)> {
     LAYERS
         .iter()
@@ -142,7 +142,7 @@ fn layers_import_downward() {
                 upward.push(format!("{} imports crate::{import}", shown(&path)));
             }
         }
-        // Another layer is named by crate:: only, so that the lines above see it.
+        // Other layers must be named by crate::, which the lines above look for.
         for import in paths_behind(&text, "super::") {
             let target = import.trim_start_matches("super::");
             if import.starts_with("super::") && layer(word(target)).is_some_and(|l| Some(l) != own)
@@ -177,7 +177,7 @@ fn no_transport_knows_another() {
     assert!(bad.is_empty(), "{}", bad.join("\n"));
 }
 
-/// What lies above the transports asks `transport::fabric`, which knows who leads to whom.
+/// Layers above the transports use `transport::fabric`, which chooses the transport for a peer.
 #[test]
 fn nothing_above_the_transports_names_one() {
     let above = layer("transport");
@@ -207,7 +207,7 @@ fn names_transport(import: &str) -> bool {
 #[test]
 fn modules_of_one_layer_form_no_cycle() {
     // Edges between the second components: engine::lane -> engine::command_queue. A layer's own
-    // mod.rs may name its children and is named by them; it is no node.
+    // mod.rs is no node, since it may name its children and they may name it.
     let mut nodes: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for (_, modules, text) in sources() {
         let Some(own) = modules.get(1) else { continue };
@@ -266,7 +266,7 @@ fn no_file_outgrows_its_limit() {
     assert!(long.is_empty(), "split these:\n{}", long.join("\n"));
 }
 
-/// Rows of tables cannot be wrapped.
+/// Rows of tables may be longer, since they cannot be wrapped.
 #[test]
 fn no_comment_has_a_long_line() {
     let mut long = Vec::new();

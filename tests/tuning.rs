@@ -1,12 +1,12 @@
-//! Constants that were measured stand beside the code that uses them, and together on one page,
-//! docs/tuning.md, which this test writes and compares. After a change of one:
+//! Constants that were measured are defined beside the code that uses them. docs/tuning.md lists
+//! them all; this test writes that page, or compares it. After a change of a constant:
 //! `WRITE_TUNING=1 cargo test --test tuning`.
 
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Title, how the constants are measured again, and the files (below src) that hold them.
+/// By section: its title, how to measure its constants again, and the files (below src) with them.
 const GROUPS: &[(&str, &str, &[&str])] = &[
     (
         "Threads at the command queue and the lane",
@@ -74,8 +74,8 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     ),
 ];
 
-/// Besides all durations: names of constants that say how often, how much at a time, or from where
-/// on.
+/// All durations are listed, and constants with these words in their names: how often, how much at
+/// a time, or a threshold.
 const NAMES: &[&str] = &[
     "LOOKS",
     "PAUSES",
@@ -119,9 +119,9 @@ const NAMES: &[&str] = &[
     "SHARE",
     "NAP",
 ];
-/// Files in which such a name is something else: tests, the interface, tools.
+/// Files in which such names have another meaning: tests, the interface, tools.
 const OTHERS: &[&str] = &["tests", "models", "src/api", "simulator", "src/bin", "conformance"];
-/// Constants that are laid down, not measured.
+/// Constants that were chosen by definition, not measured.
 const LAID_DOWN: &[&str] = &["SHARES", "LARGE_RESPONSES", "STARTED"];
 
 struct Constant {
@@ -145,7 +145,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Name, type and value of a constant on one line.
+/// The name, the type and the value of a constant on one line.
 fn constant(line: &str) -> Option<(&str, &str, &str)> {
     let line = line.trim().split(" // ").next()?;
     let behind = &line[line.find("const ")? + 6..];
@@ -161,7 +161,7 @@ fn is_measured(name: &str, kind: &str) -> bool {
         && (kind.contains("Duration") || number && NAMES.iter().any(|word| name.contains(word)))
 }
 
-/// As a reader would write it: `Duration::from_micros(50)` is 50 us, `4 << 10` is 4 KiB.
+/// A value for readers: `Duration::from_micros(50)` is 50 us, `4 << 10` is 4 KiB.
 fn shown(value: &str) -> String {
     let value = match value.strip_prefix("if cfg!(loom) {") {
         Some(both) => both.split("else {").last().unwrap_or(both).trim_end_matches('}'),
@@ -220,7 +220,7 @@ fn constants() -> Vec<Constant> {
     found
 }
 
-/// A paragraph in lines of at most 120 columns.
+/// Wraps a paragraph in lines of at most 120 columns.
 fn wrapped(text: &str) -> String {
     let (mut lines, mut column) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -1,10 +1,10 @@
-//! The structs of `llcl_wire.h` stand in three places: there, in the library, and in the module for
-//! MPI. Field by field they are the same.
+//! The structs of `llcl_wire.h` are declared three times: there, in the library, and in the module
+//! for MPI. This test compares them field by field.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-/// Struct of the header, of the library, of the module.
+/// The names of each struct: in the header, in the library, in the module.
 const STRUCTS: [(&str, &str, &str); 9] = [
     ("llcl_wire_key_t", "Key", "Key"),
     ("llcl_wire_piece_t", "Piece", "Piece"),
@@ -17,7 +17,7 @@ const STRUCTS: [(&str, &str, &str); 9] = [
     ("llcl_wire_module_t", "Table", "Table"),
 ];
 
-/// Fields: name, and what they are in memory.
+/// The fields of a struct: name, and layout in memory.
 type Fields = Vec<(String, String)>;
 
 fn read(path: &str) -> String {
@@ -34,7 +34,7 @@ fn read(path: &str) -> String {
         .join(" ")
 }
 
-/// What a type is in memory.
+/// The layout of a type in memory.
 fn kind(named: &str) -> String {
     let named = named.trim().trim_start_matches("const ");
     let pointer = ["*", "fn(", "Call<", "Option<", "Unused"];
@@ -45,7 +45,7 @@ fn kind(named: &str) -> String {
     if plain == "c_i" { "i32".into() } else { plain }
 }
 
-/// Names that Rust does not have, or that differ.
+/// Names that are keywords of Rust, or that differ.
 fn name_of(named: &str) -> String {
     match named.trim() {
         "type" => "kind".into(),
@@ -90,7 +90,7 @@ fn of_rust(text: &str, name: &str) -> Fields {
     let (_, rest) = text.split_once(&format!("pub struct {name} {{")).unwrap();
     let body = rest.split('}').next().unwrap();
     let mut fields = Fields::new();
-    // A comma inside a type is not the end of a field: every field has a name and a colon.
+    // A comma inside a type does not end a field: every field has a name and a colon.
     for part in body.split(',') {
         let part = part.rsplit("///").next().unwrap_or_default().trim().trim_start_matches("pub ");
         let Some((named, kind_of)) = part.split_once(": ") else { continue };

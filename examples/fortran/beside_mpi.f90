@@ -1,5 +1,5 @@
-! Beside MPI: ranks that mpirun has started use both. MPI's numbers and one MPI_Allgather are handed over, and the library's ranks
-! are MPI's.
+! A program that uses the library beside MPI. It passes its rank in MPI_COMM_WORLD and an allgather by MPI to the
+! library, so the library's ranks are MPI's.
 ! Build: mpifort -o beside_mpi beside_mpi.f90 $(pkg-config --cflags --libs llcl-fortran)
 ! Run:   mpirun -n 4 ./beside_mpi
 module handed_over
@@ -52,7 +52,7 @@ program beside_mpi
   config%bootstrap = c_loc(start)
   call llcl_init(config, context)
 
-  ! Each rank adds its number at rank 0, by the library; and all of them by MPI.
+  ! Each rank adds its number to a word of rank 0 by the library. MPI adds the numbers as well.
   allocate (sums(0:ranks - 1))
   call llcl_region_allocate_shared(context, 8_c_size_t, region, sums)
   call c_f_pointer(llcl_region_address(region), sum_here)

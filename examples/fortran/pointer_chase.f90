@@ -1,5 +1,5 @@
-! A list goes from rank to rank; each link says where the next one is. The callback of a read posts the next read, so that the
-! list is followed while the program does something else.
+! A list runs through the ranks; each link names the place of the next one. The callback of a read posts the next read,
+! so the program can do something else meanwhile.
 ! Run: llcl-run -n 4 ./pointer_chase
 module chase
   use, intrinsic :: iso_c_binding
@@ -7,12 +7,12 @@ module chase
   implicit none
   integer, parameter :: links = 1000
   type, bind(c) :: link_t
-    type(llcl_remote_t) :: next ! at the next rank
+    type(llcl_remote_t) :: next ! the link at the next rank
     integer(c_int64_t) :: value
   end type
   type :: follower_t
     type(llcl_context_t) :: context
-    type(link_t) :: link ! what has been read
+    type(link_t) :: link ! the last link read
     integer(c_int32_t) :: peer = 0, size = 0, left = links
     integer(c_int64_t) :: sum = 0, done = 0
   end type
@@ -32,8 +32,8 @@ contains
     me%left = me%left - 1
     me%peer = mod(me%peer + 1, me%size)
     then = llcl_callback(c_funloc(arrived), data)
-    if (me%left == 1) then = llcl_store_on(me%done) ! the main program sleeps until this word is set
-    do ! "Try again" is over when the queue has moved on.
+    if (me%left == 1) then = llcl_store_on(me%done) ! the main program sleeps on this word
+    do ! until the queue has room
       call llcl_try_read_async(me%context, me%peer, me%link%next, me%link, then, status=answer)
       if (answer <= 0) exit
     end do

@@ -1,11 +1,11 @@
-! A remote call: each rank asks its right neighbour for the sum of some numbers. The neighbour's handler gets the numbers with the
-! message and answers.
+! A remote procedure call: each rank asks its right neighbour for the sum of some numbers. The neighbour's handler gets
+! the numbers with the message and replies.
 ! Run: llcl-run -n 3 ./remote_call
 module handlers
   use, intrinsic :: iso_c_binding
   use llcl
   implicit none
-  integer(c_int32_t), parameter :: sums = 1 ! the handler's number
+  integer(c_int32_t), parameter :: sums = 1 ! the handler's id
 
 contains
 

@@ -24,12 +24,12 @@ program ring_of_writes
   size = llcl_size(context)
   right = mod(rank + 1, size)
 
-  ! Every rank has a mailbox, and knows where everybody's is.
+  ! Allocates a mailbox at every rank, and returns the addresses of all.
   allocate (everybody(0:size - 1))
   call llcl_region_allocate_shared(context, c_sizeof(mailbox), region, everybody)
   call c_f_pointer(llcl_region_address(region), mailbox)
 
-  ! What is sent may lie anywhere.
+  ! The array to send may lie in any memory.
   mine = [(real(100 * rank + i, c_double), i = 1, length)]
   there = everybody(right)
   call llcl_write_signal(context, right, mine, there, llcl_at(there, 8_c_int64_t * length), 1_c_int64_t, LLCL_SIGNAL_ADD)

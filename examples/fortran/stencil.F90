@@ -1,15 +1,16 @@
-! A 2-D stencil, as stencil.c: exchange_mpi gives and gets cells by MPI_Isend and MPI_Irecv, exchange_llcl by llcl_write_signal_async
-! and llcl_wait_word_from; nothing else differs. The result is compared bit by bit with the same steps on the whole grid.
+! A 2-D stencil, as stencil.c: exchange_mpi uses MPI_Isend and MPI_Irecv, exchange_llcl uses llcl_write_signal_async
+! and llcl_wait_word_from; nothing else differs. The result must equal, bit by bit, that of the same steps on the whole
+! grid.
 ! Run: llcl-run -n 4 ./stencil [n] [steps]; or, built by mpifort -DWITH_MPI, both ways: mpirun -n 4 ./stencil [n] [steps]
 program stencil
   use, intrinsic :: iso_c_binding
   use world
   implicit none
-  integer, parameter :: up = 0, down = 1, left = 2, right = 3 ! ieor(side, 1) is the opposite one
+  integer, parameter :: up = 0, down = 1, left = 2, right = 3 ! ieor(side, 1) is the opposite side
   type(llcl_context_t) :: context
   type(llcl_region_t) :: region
   type(llcl_remote_t), allocatable :: blocks(:)
-  real(c_double), pointer, contiguous :: memory(:), u(:, :, :), edges(:, :, :, :) ! edges: cell, side, step, comes or goes
+  real(c_double), pointer, contiguous :: memory(:), u(:, :, :), edges(:, :, :, :) ! edges: cell, side, step, received or to send
   integer(c_int64_t), pointer :: counters(:)
   integer(c_int64_t) :: exchanges = 0
   real(c_double), allocatable :: whole(:, :, :)
@@ -32,7 +33,7 @@ program stencil
   peers = [merge(rank - ranks_across, -1, place(1) > 0), merge(rank + ranks_across, -1, place(1) + 1 < ranks_down), &
       merge(rank - 1, -1, place(2) > 0), merge(rank + 1, -1, place(2) + 1 < ranks_across)]
 
-  ! In a region that all ranks reach: two grids with a margin of one cell, rows and columns that come and go, counters.
+  ! The region: two grids with a margin of one cell, rows and columns received and to send, counters.
   cells = 2*(n + 2)**2
   allocate (blocks(0:ranks - 1), whole(0:ranks_down*n + 1, 0:ranks_across*n + 1, 0:1))
   call llcl_region_allocate_shared(context, int(8*(cells + 16*n + 4), c_size_t), region, blocks)
@@ -74,8 +75,9 @@ contains
   end subroutine
 #endif
 
-  ! Writes into the neighbours' memory, and counts there. What a step uses, here and there, is used again two steps later. By then each
-  ! neighbour has counted the step between, which it does after it has waited for this one.
+  ! Writes into the neighbours' memory, and counts there by a signal. A step's places, here and at the neighbours, are
+  ! used again two steps later. By then each neighbour has signalled the step between, which it does after it has
+  ! waited for this one.
   subroutine exchange_llcl(now)
     integer, intent(in) :: now
     integer :: side
@@ -118,7 +120,7 @@ contains
     end do
   end subroutine
 
-  ! A grid of n by m cells, of which the first is that behind (i, j) of the whole one.
+  ! Sets a grid of n by m cells, whose first cell is the one after (i, j) of the whole grid.
   function initial(i, j, n, m) result(grid)
     integer, intent(in) :: i, j, n, m
     real(c_double) :: grid(0:n + 1, 0:m + 1)
@@ -127,15 +129,15 @@ contains
     grid(1:n, 1:m) = reshape([((mod((i + k)*7919 + (j + l)*104729, 1000)/7d0, k = 1, n), l = 1, m)], [n, m])
   end function
 
-  ! Returns the microseconds that an exchange has taken on average: where ranks share a core, one is short and the next one waits while
-  ! other ranks compute.
+  ! Returns the mean microseconds of an exchange, since of ranks that share a core one exchange is short and the next
+  ! one waits while other ranks compute.
   real(c_double) function run(by_mpi)
     logical, intent(in) :: by_mpi
     integer(c_int64_t) :: before, after, rate
     integer :: step, k
     u(:, :, 0) = initial(place(1)*n, place(2)*n, n, n)
     run = 0
-    call llcl_barrier(context) ! nobody writes into cells that are still being set
+    call llcl_barrier(context) ! no rank writes into cells that their owner is still setting
     do step = 1, steps
       call system_clock(before)
       call exchange(by_mpi, mod(step - 1, 2))

@@ -1,5 +1,5 @@
-! How the larger examples begin and end: as ranks of llcl-run, or, compiled by mpifort -DWITH_MPI, as ranks of mpirun with MPI beside
-! the library.
+! The beginning and the end of the larger examples. Their ranks are those of llcl-run, or, if mpifort -DWITH_MPI
+! compiles them, those of mpirun, with MPI beside the library.
 module world
   use, intrinsic :: iso_c_binding
   use llcl
@@ -52,7 +52,7 @@ contains
   end subroutine
 #endif
 
-  ! The i-th argument, or what it is by default.
+  ! The i-th argument, or its default.
   integer function argument(i, by_default)
     integer, intent(in) :: i, by_default
     character(len=20) :: text
