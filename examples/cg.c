@@ -2,8 +2,7 @@
  * starts its two sums, computes the next product of matrix and vector, and then waits for the sums.
  * The sums are a persistent allreduce, compared with MPI_Iallreduce. The matrix is that of a
  * five-point stencil on a grid whose rows are spread over the ranks.
- * Run: llcl-run -n 4 ./cg [rows of each rank] [columns]; or, with both ways: mpirun -n 4 ./cg_mpi
- *      [rows of each rank] [columns] */
+ * Run: llcl-run -n 4 ./cg [rows of each rank] [columns]; with both ways: mpirun -n 4 ./cg_mpi */
 #include "world.h"
 #include <math.h>
 
@@ -17,8 +16,7 @@ static llcl_remote_t *margins;
 static double *margin;  /* the neighbours' rows for even and odd products, from above and below; then a counter for each */
 static double computed; /* seconds spent in the product, during which the sums proceed */
 
-/* q = A v. A neighbour's row arrives with a signal. Rows for even and odd products have different
- * places. */
+/* q = A v. A neighbour's row arrives with a signal; even and odd products use different places. */
 static void product(const double *v, double *q)
 {
     uint64_t *came = (uint64_t *)(margin + 4 * columns), odd = ++products % 2;
@@ -106,8 +104,7 @@ static size_t solve(void start(void), void wait(void), double *each)
     return error < 1e-6 ? steps : 0;
 }
 
-/* Solves in turn with sums that are waited for at once and with hidden sums. Prints the cost of
- * both in the fastest of five rounds. */
+/* Solves in turn with blocking and with hidden sums. Prints both costs, the fastest of 5 rounds. */
 static const char *compare(const char *by, void start(void), void wait(void), void at_once(void))
 {
     double plain = HUGE_VAL, hidden = HUGE_VAL, each;

@@ -2,8 +2,7 @@
  * to four neighbours, receives theirs, and computes. exchange_mpi() uses MPI_Isend and MPI_Irecv,
  * exchange_llcl() uses llcl_write_signal_async and llcl_wait_word_from; nothing else differs. The
  * result must equal, bit by bit, that of the same steps on the whole grid.
- * Run: llcl-run -n 4 ./stencil [n] [steps]; or, with both ways and their times: mpirun -n 4
- *      ./stencil_mpi [n] [steps] */
+ * Run: llcl-run -n 4 ./stencil [n] [steps]; both ways: mpirun -n 4 ./stencil_mpi [n] [steps] */
 #include "world.h"
 #include <math.h>
 
@@ -35,9 +34,8 @@ static void exchange_mpi(int now)
 }
 #endif
 
-/* Writes into the neighbours' memory, and counts there by a signal, so no rank matches messages. A
- * step's places, here and at the neighbours, are used again two steps later. By then each neighbour
- * has signalled the step between, which it does after it has waited for this one. */
+/* Writes into the neighbours' memory, and counts there by a signal. A step's places are used again
+ * two steps later: by then each neighbour has waited for this step and signalled the next one. */
 static void exchange_llcl(int now)
 {
     exchanges++;
@@ -57,8 +55,7 @@ static void exchange_llcl(int now)
             LLCL_CHECK(llcl_wait_word_from(context, counter(side), exchanges, -1, (uint32_t)peers[side]));
 }
 
-/* Exchanges the outer cells by `way`. Packs columns, since their cells are not contiguous. Returns
- * seconds. */
+/* Exchanges the outer cells by `way`; packs columns, which are not contiguous. Returns seconds. */
 static double exchange(void way(int), int now)
 {
     double start = seconds();
@@ -82,8 +79,7 @@ static void sweep(const double *from, double *to, size_t rows, size_t columns)
 
 static double initial(size_t i, size_t j) { return (double)((i * 7919 + j * 104729) % 1000) / 7; }
 
-/* Returns the mean seconds of an exchange. If ranks share a core, one exchange is short and the
- * next one waits while other ranks compute, so a single one says nothing. */
+/* Returns the mean seconds of an exchange, since single ones vary if ranks share a core. */
 static double run(void way(int), size_t steps)
 {
     double took = 0;

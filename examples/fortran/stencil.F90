@@ -75,9 +75,8 @@ contains
   end subroutine
 #endif
 
-  ! Writes into the neighbours' memory, and counts there by a signal. A step's places, here and at the neighbours, are
-  ! used again two steps later. By then each neighbour has signalled the step between, which it does after it has
-  ! waited for this one.
+  ! Writes into the neighbours' memory, and counts there by a signal. A step's places are used again two steps later:
+  ! by then each neighbour has waited for this step and signalled the next one.
   subroutine exchange_llcl(now)
     integer, intent(in) :: now
     integer :: side
@@ -129,8 +128,7 @@ contains
     grid(1:n, 1:m) = reshape([((mod((i + k)*7919 + (j + l)*104729, 1000)/7d0, k = 1, n), l = 1, m)], [n, m])
   end function
 
-  ! Returns the mean microseconds of an exchange, since of ranks that share a core one exchange is short and the next
-  ! one waits while other ranks compute.
+  ! Returns the mean microseconds of an exchange, since single ones vary if ranks share a core.
   real(c_double) function run(by_mpi)
     logical, intent(in) :: by_mpi
     integer(c_int64_t) :: before, after, rate
