@@ -61,7 +61,7 @@ const SLEEP: Duration = Duration::from_millis(50);
 const NAPS: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(20));
 
 /// The ranks of a team, as partners in its exchanges.
-pub struct Ring {
+pub struct Group {
     /// Their world ranks, by team rank.
     pub peers: Arc<[u32]>,
     /// This rank's number in the team.
@@ -74,14 +74,14 @@ pub struct Ring {
 
 /// The data of each rank of a team, by team rank.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Cards {
+pub struct Gathered {
     bytes: Vec<u8>,
     /// Bytes of one rank.
     each: usize,
     ranks: usize,
 }
 
-impl Cards {
+impl Gathered {
     /// Bytes of one rank.
     pub fn each(&self) -> usize {
         self.each
@@ -93,7 +93,7 @@ impl Cards {
     }
 }
 
-impl Index<usize> for Cards {
+impl Index<usize> for Gathered {
     type Output = [u8];
 
     fn index(&self, rank: usize) -> &[u8] {
@@ -155,10 +155,10 @@ impl Verdict {
     }
 }
 
-impl Ring {
+impl Group {
     /// The ranks of a team called `name`; `me` is this rank's place among them.
-    pub fn new(peers: Arc<[u32]>, me: usize, name: u64) -> Ring {
-        Ring { peers, me, name, looked: Cell::new(None) }
+    pub fn new(peers: Arc<[u32]>, me: usize, name: u64) -> Group {
+        Group { peers, me, name, looked: Cell::new(None) }
     }
 
     fn size(&self) -> usize {

@@ -6,10 +6,10 @@
 //! moves the pointer up to which commands may run. A schedule does not say which thread runs a
 //! step: it is a thread of the owner, or a deliverer of its signal.
 //!
-//! Each queue has a signal word for each rank of the team, by which only its own steps signal that
-//! rank's queue of the same number. So an early signal, of a rank that is a round ahead, cannot be
-//! mistaken for another rank's. Counts are those of one round; the runner adds what former rounds
-//! have brought.
+//! The signals of a rank to a queue of another rank are counted in one word, which lies behind the
+//! head of the sender's queue of the same number. The steps of only one queue of the sender change
+//! it. So an early signal, of a rank that is a round ahead, cannot be mistaken for another rank's.
+//! Counts are those of one round; the runner adds what former rounds have brought.
 
 use std::collections::BTreeSet;
 

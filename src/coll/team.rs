@@ -1,7 +1,7 @@
 //! Teams: which ranks take part in collectives, and in what order. Making a Team contacts no other
 //! rank; the first exchange does.
 
-use crate::coll::agreement::{Board, Cards, Failure, Ring};
+use crate::coll::agreement::{Board, Failure, Gathered, Group};
 use crate::coll::arena::Arena;
 use crate::coll::choices::Choices;
 use crate::coll::runner::queue::RANKS;
@@ -47,8 +47,8 @@ impl Team {
             fail!(ERR_UNSUPPORTED, "the world has {size} ranks, a team at most {RANKS}");
         }
         let me = services.rank() as usize;
-        let ring = Ring::new((0..size).collect(), me, name(Origin::World, &[]));
-        let board = Board::new(&services, &arena, ring)?;
+        let group = Group::new((0..size).collect(), me, name(Origin::World, &[]));
+        let board = Board::new(&services, &arena, group)?;
         Ok(Team::with(services, arena, choices, board))
     }
 
@@ -58,7 +58,7 @@ impl Team {
         choices: Arc<Choices>,
         board: Board,
     ) -> Team {
-        let (peers, me) = (board.ring().peers.clone(), board.ring().me);
+        let (peers, me) = (board.group().peers.clone(), board.group().me);
         Team { services, arena, choices, peers, me, board: Mutex::new(board) }
     }
 
@@ -74,11 +74,11 @@ impl Team {
         let me = check_list(&services, ranks)?;
         let words = std::iter::once(number).chain(ranks.iter().map(|rank| u64::from(*rank)));
         let name = name(Origin::Create, &words.collect::<Vec<_>>());
-        let ring = || Ring::new(ranks.into(), me, name);
-        let mut board = match Board::new(&services, &arena, ring()) {
+        let group = || Group::new(ranks.into(), me, name);
+        let mut board = match Board::new(&services, &arena, group()) {
             Ok(board) => board,
             Err(error) => {
-                Board::refuse(&services, &ring(), error.status)?;
+                Board::refuse(&services, &group(), error.status)?;
                 return Err(error);
             }
         };
@@ -111,13 +111,13 @@ impl Team {
     }
 
     /// Gathers `mine` of every rank, in the order of ranks. Collective.
-    pub fn exchange(&self, mine: &[u8]) -> Result<Cards> {
+    pub fn exchange(&self, mine: &[u8]) -> Result<Gathered> {
         Ok(self.exchange_with_status(Ok(()), mine)?)
     }
 
     /// Like `exchange`, for data too large to be kept as a whole: `take` gets one part after the
     /// other, each with the byte at which it begins. Collective.
-    pub fn exchange_parts(&self, mine: &[u8], take: impl FnMut(usize, &Cards)) -> Result<()> {
+    pub fn exchange_parts(&self, mine: &[u8], take: impl FnMut(usize, &Gathered)) -> Result<()> {
         self.services.may_block()?;
         Ok(self.board().exchange_parts(&self.services, Status::OK, mine, take)?)
     }
@@ -128,7 +128,7 @@ impl Team {
         &self,
         part: Result<()>,
         mine: &[u8],
-    ) -> std::result::Result<Cards, Failure> {
+    ) -> std::result::Result<Gathered, Failure> {
         let alone = |error| Failure { error, everywhere: false };
         self.services.may_block().map_err(alone)?;
         let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
@@ -147,7 +147,7 @@ impl Team {
     /// same two exchanges at all ranks.
     pub fn plan_name(&self) -> u64 {
         let board = self.board();
-        name(Origin::Plan, &[board.ring().name, board.sequence()])
+        name(Origin::Plan, &[board.group().name, board.sequence()])
     }
 
     /// Makes a team of the ranks that give the same colour, in the order of their keys. Collective.
@@ -159,7 +159,7 @@ impl Team {
         card[4..8].copy_from_slice(&colour.unwrap_or(0).to_ne_bytes());
         card[8..].copy_from_slice(&key.to_ne_bytes());
         let mut board = self.board();
-        let (parent, turn) = (board.ring().name, board.sequence());
+        let (parent, turn) = (board.group().name, board.sequence());
         let cards = board.exchange(&self.services, Status::OK, &card)?;
         let alike = cards.iter().enumerate().filter(|(_, other)| other[..8] == card[..8]);
         let mut group = alike.map(|(rank, other)| (number(&other[8..]), rank)).collect::<Vec<_>>();
@@ -168,7 +168,7 @@ impl Team {
             let me = group.iter().position(|(_, rank)| *rank == self.me).unwrap_or(0);
             let peers = group.iter().map(|(_, rank)| self.peers[*rank]).collect();
             let name = name(Origin::Split, &[parent, turn, colour.into()]);
-            Board::new(&self.services, &self.arena, Ring::new(peers, me, name))
+            Board::new(&self.services, &self.arena, Group::new(peers, me, name))
         });
         let made = made.transpose();
         // An error of one rank is an error of all: a rank that has a board must not wait for a rank

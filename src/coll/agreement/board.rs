@@ -3,7 +3,7 @@
 use crate::coll::agreement::failure::{FOR_GOOD, Failed};
 use crate::coll::agreement::far_sheets::FarSheets;
 use crate::coll::agreement::{
-    Cards, FAILED, FIRST, Failure, LEFT, Ring, SLEEP, Sheet, Target, Verdict,
+    FAILED, FIRST, Failure, Gathered, Group, LEFT, SLEEP, Sheet, Target, Verdict,
 };
 use crate::coll::arena::{Arena, Block};
 use crate::core::services::Services;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// This rank's board, and the boards that it writes on.
 pub struct Board {
-    pub(super) ring: Ring,
+    pub(super) group: Group,
     pub(super) own: Block,
     /// How many exchanges have begun.
     sequence: u64,
@@ -27,67 +27,67 @@ pub struct Board {
 
 impl Board {
     /// Makes and announces a board for a team.
-    pub fn new(services: &Services, arena: &Arena, ring: Ring) -> Result<Board> {
-        let own = arena.allocate(ring.bytes(), 0)?;
-        if let Err(error) = services.routes.announce(ring.name, own.place) {
+    pub fn new(services: &Services, arena: &Arena, group: Group) -> Result<Board> {
+        let own = arena.allocate(group.bytes(), 0)?;
+        if let Err(error) = services.routes.announce(group.name, own.place) {
             arena.discard(own);
             return Err(error);
         }
-        let targets = vec![None; ring.steps()];
+        let targets = vec![None; group.steps()];
         let far_sheets =
             services.routes.fabric().is_networked().then(|| Arc::new(FarSheets::new(services)));
         if let Some(far_sheets) = &far_sheets {
-            services.routes.notices().register(ring.name, far_sheets.clone());
+            services.routes.notices().register(group.name, far_sheets.clone());
         }
-        Ok(Board { ring, own, sequence: 0, targets, far_sheets })
+        Ok(Board { group, own, sequence: 0, targets, far_sheets })
     }
 
     /// For a rank that has no board: fails with `status` what the other ranks begin with it. Waits
     /// until they have learned of it.
-    pub fn refuse(services: &Services, ring: &Ring, status: Status) -> Result<()> {
-        if ring.steps() == 0 {
+    pub fn refuse(services: &Services, group: &Group, status: Status) -> Result<()> {
+        if group.steps() == 0 {
             return Ok(());
         }
-        ring.wait(services, || Ok(services.routes.refuse(ring.name).then_some(())))?;
+        group.wait(services, || Ok(services.routes.refuse(group.name).then_some(())))?;
         let tell = |step: usize| {
-            let target = ring.target(step);
-            let verdict = Verdict::of(ring.me, status);
-            let board = match ring.reach(services, target)? {
+            let target = group.target(step);
+            let verdict = Verdict::of(group.me, status);
+            let board = match group.reach(services, target)? {
                 Target::Board(board) => board,
                 Target::Far => {
                     let far_sheets = FarSheets::new(services);
-                    return far_sheets.send(services, ring, (target, step), (1, verdict.0, &[]));
+                    return far_sheets.send(services, group, (target, step), (1, verdict.0, &[]));
                 }
                 Target::Nothing => return Ok(()),
             };
-            let offset = board.offset + FIRST + ring.sheet(ring.steps()) + ring.sheet(step);
-            ring.write(services, target, Address { offset, ..board }, (1, verdict, &[]))?;
-            ring.leave(services, target, board);
+            let offset = board.offset + FIRST + group.sheet(group.steps()) + group.sheet(step);
+            group.write(services, target, Address { offset, ..board }, (1, verdict, &[]))?;
+            group.leave(services, target, board);
             Ok(())
         };
         // If one rank cannot be told, the others are told all the same.
-        let told = (0..ring.steps()).map(tell).fold(Ok(()), Result::and);
+        let told = (0..group.steps()).map(tell).fold(Ok(()), Result::and);
         // The number of ranks that would write on this rank's board.
-        let near = ring.sources(services).1.len() as u64;
-        let heard = || services.routes.heard(ring.name) >= near;
-        let heard = ring.wait(services, || Ok(heard().then_some(())));
-        services.routes.withdraw(ring.name);
+        let near = group.sources(services).1.len() as u64;
+        let heard = || services.routes.heard(group.name) >= near;
+        let heard = group.wait(services, || Ok(heard().then_some(())));
+        services.routes.withdraw(group.name);
         // Drops the sheets that ranks of other nodes have sent; nobody will read them.
-        services.routes.notices().withdraw(ring.name);
+        services.routes.notices().withdraw(group.name);
         told.and(heard)
     }
 
     /// Frees a board at once. Allowed where all ranks know that the team was not made, so none
     /// looks for the board.
     pub fn discard(self, services: &Services, arena: &Arena) {
-        services.routes.withdraw(self.ring.name);
-        services.routes.notices().withdraw(self.ring.name);
+        services.routes.withdraw(self.group.name);
+        services.routes.notices().withdraw(self.group.name);
         arena.discard(self.own);
     }
 
     /// The ranks that exchange.
-    pub fn ring(&self) -> &Ring {
-        &self.ring
+    pub fn group(&self) -> &Group {
+        &self.group
     }
 
     /// How many exchanges have begun; the same number at all ranks.
@@ -106,18 +106,18 @@ impl Board {
             // A rank that comes late to a failed exchange must not wait for a further one.
             self.say_failed(services, verdict, FOR_GOOD);
         }
-        services.routes.notices().withdraw(self.ring.name);
-        if !failed || self.ring.check_alive(services).is_err() {
-            services.routes.withdraw(self.ring.name);
+        services.routes.notices().withdraw(self.group.name);
+        if !failed || self.group.check_alive(services).is_err() {
+            services.routes.withdraw(self.group.name);
         }
         for (step, board) in self.targets.iter().enumerate() {
             if let Some(Target::Board(board)) = board {
-                self.ring.leave(services, self.ring.target(step), *board);
+                self.group.leave(services, self.group.target(step), *board);
             }
         }
         // Without any exchange no rank has found the board.
         let nobody = self.sequence == 0 && !failed;
-        let near = || self.ring.sources(services).1.len() as u32;
+        let near = || self.group.sources(services).1.len() as u32;
         arena.retire(self.own, LEFT, if nobody { 0 } else { near() });
     }
 
@@ -137,9 +137,9 @@ impl Board {
     fn say_failed(&self, services: &Services, verdict: Verdict, number: u64) {
         self.said().say(number, verdict.0);
         let Some(far_sheets) = &self.far_sheets else { return };
-        for peer in self.ring.sources(services).0 {
+        for peer in self.group.sources(services).0 {
             // A rank that cannot be told has died, or this rank is being finalized.
-            let _ = far_sheets.tell_failed(services, &self.ring, peer, (number, verdict.0));
+            let _ = far_sheets.tell_failed(services, &self.group, peer, (number, verdict.0));
         }
     }
 
@@ -147,7 +147,7 @@ impl Board {
     /// first reason stays.
     pub fn fail(&self, services: &Services, status: Status) {
         if self.failed().0 != FOR_GOOD {
-            self.say_failed(services, Verdict::of(self.ring.me, status), FOR_GOOD);
+            self.say_failed(services, Verdict::of(self.group.me, status), FOR_GOOD);
         }
     }
 
@@ -155,7 +155,7 @@ impl Board {
     /// not, this rank writes the failure on its own board too.
     fn check_targets(&self, services: &Services) -> Result<()> {
         for (step, board) in self.targets.iter().enumerate() {
-            let target = self.ring.target(step);
+            let target = self.group.target(step);
             let (number, verdict) = match (board, &self.far_sheets) {
                 (Some(Target::Board(board)), _) => {
                     let _pinned = pin();
@@ -187,15 +187,15 @@ impl Board {
         services: &Services,
         status: Status,
         mine: &[u8],
-    ) -> std::result::Result<Cards, Failure> {
-        let (ranks, each) = (self.ring.size(), mine.len());
+    ) -> std::result::Result<Gathered, Failure> {
+        let (ranks, each) = (self.group.size(), mine.len());
         let mut bytes = vec![0; ranks * each];
         self.exchange_parts(services, status, mine, |begin, part| {
             for (rank, card) in part.iter().enumerate() {
                 bytes[rank * each + begin..][..card.len()].copy_from_slice(card);
             }
         })?;
-        Ok(Cards { bytes, each, ranks })
+        Ok(Gathered { bytes, each, ranks })
     }
 
     /// Like `exchange`, for data too large to be kept as a whole. `take` gets one part after the
@@ -205,12 +205,12 @@ impl Board {
         services: &Services,
         status: Status,
         mine: &[u8],
-        mut take: impl FnMut(usize, &Cards),
+        mut take: impl FnMut(usize, &Gathered),
     ) -> std::result::Result<(), Failure> {
-        let (ranks, me) = (self.ring.size(), self.ring.me);
+        let (ranks, me) = (self.group.size(), self.group.me);
         let (part, mut begin) = (Verdict::of(me, status), 0);
-        let first = &mine[..mine.len().min(self.ring.chunk())];
-        for chunk in std::iter::once(first).chain(mine.chunks(self.ring.chunk()).skip(1)) {
+        let first = &mine[..mine.len().min(self.group.chunk())];
+        for chunk in std::iter::once(first).chain(mine.chunks(self.group.chunk()).skip(1)) {
             let (verdict, blocks) =
                 self.exchange_chunk(services, part, chunk).map_err(|error| {
                     if self.failed().0 < self.sequence {
@@ -226,7 +226,7 @@ impl Board {
                 let place = (me + ranks - at) % ranks * each;
                 bytes[place..][..each].copy_from_slice(&blocks[at * each..][..each]);
             }
-            take(begin, &Cards { bytes, each, ranks });
+            take(begin, &Gathered { bytes, each, ranks });
             begin += each;
         }
         Ok(())
@@ -242,11 +242,11 @@ impl Board {
             verdict.check()?;
         }
         self.sequence += 1;
-        let mut blocks = vec![0; mine.len() * self.ring.size()];
+        let mut blocks = vec![0; mine.len() * self.group.size()];
         blocks[..mine.len()].copy_from_slice(mine);
         verdict = verdict.and(self.find_targets(services)?);
-        for step in 0..self.ring.steps() {
-            let (have, more) = ((1 << step) * mine.len(), self.ring.blocks(step) * mine.len());
+        for step in 0..self.group.steps() {
+            let (have, more) = ((1 << step) * mine.len(), self.group.blocks(step) * mine.len());
             self.write_sheet(services, step, verdict, &blocks[..more])?;
             verdict =
                 verdict.and(self.await_sheet(services, step, &mut blocks[have..have + more])?);
@@ -256,8 +256,8 @@ impl Board {
 
     /// The place of a step's sheet on a board, for the present exchange.
     fn sheet(&self, step: usize, board: Address) -> Address {
-        let half = self.sequence % 2 * self.ring.sheet(self.ring.steps());
-        Address { offset: board.offset + FIRST + half + self.ring.sheet(step), ..board }
+        let half = self.sequence % 2 * self.group.sheet(self.group.steps());
+        Address { offset: board.offset + FIRST + half + self.group.sheet(step), ..board }
     }
 
     /// Finds the boards that this rank writes on and does not know yet. A rank without a board
@@ -265,18 +265,18 @@ impl Board {
     /// succeeds at no rank; unless a rank has died, the next exchange may succeed.
     fn find_targets(&mut self, services: &Services) -> Result<Verdict> {
         let mut verdict = Verdict(0);
-        for step in 0..self.ring.steps() {
+        for step in 0..self.group.steps() {
             if self.targets[step].is_none() {
-                let found = self.ring.reach(services, self.ring.target(step));
+                let found = self.group.reach(services, self.group.target(step));
                 self.targets[step] = Some(found.inspect_err(|error| {
                     if error.status != Status::ERR_PEER_DEAD {
-                        let why = Verdict::of(self.ring.me, error.status);
+                        let why = Verdict::of(self.group.me, error.status);
                         self.say_failed(services, why, self.sequence);
                     }
                 })?);
             }
             if self.targets[step] == Some(Target::Nothing) {
-                let rank = (self.ring.me + (1 << step)) % self.ring.size();
+                let rank = (self.group.me + (1 << step)) % self.group.size();
                 verdict = verdict.and(Verdict::of(rank, Status::ERR_NO_MEMORY));
             }
         }
@@ -291,15 +291,15 @@ impl Board {
         verdict: Verdict,
         blocks: &[u8],
     ) -> Result<()> {
-        let target = self.ring.target(step);
+        let target = self.group.target(step);
         match (self.targets[step], &self.far_sheets) {
             (Some(Target::Board(board)), _) => {
                 let sheet = self.sheet(step, board);
-                self.ring.write(services, target, sheet, (self.sequence, verdict, blocks))
+                self.group.write(services, target, sheet, (self.sequence, verdict, blocks))
             }
             (Some(Target::Far), Some(far_sheets)) => {
                 let told = (self.sequence, verdict.0, blocks);
-                far_sheets.send(services, &self.ring, (target, step), told)
+                far_sheets.send(services, &self.group, (target, step), told)
             }
             _ => Ok(()),
         }
@@ -323,7 +323,7 @@ impl Board {
             if services.help_others() {
                 backoff.renew();
             } else if !backoff.pause() {
-                self.ring.check_alive(services)?;
+                self.group.check_alive(services)?;
                 services.must_stay()?;
                 self.check_targets(services)?;
                 let woken = match &self.far_sheets {

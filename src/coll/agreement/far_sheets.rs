@@ -4,7 +4,7 @@
 //! rank writes on its board about failed exchanges it also sends to the ranks that cannot read the
 //! board.
 
-use crate::coll::agreement::{Ring, Verdict};
+use crate::coll::agreement::{Group, Verdict};
 use crate::core::services::Services;
 use crate::engine::notices::{Ended, MOST, Notice, Notified, Words};
 use crate::engine::routes::Routes;
@@ -23,7 +23,7 @@ const FAILED: u64 = u64::MAX;
 type Place = (u64, u64, u64);
 
 #[derive(Default)]
-struct Kept {
+struct Arrived {
     sheets: HashMap<Place, (u64, Box<[u8]>)>,
     /// What ranks have said of failed exchanges, by world rank.
     failed: HashMap<u32, (u64, u64)>,
@@ -32,7 +32,7 @@ struct Kept {
 /// The sheets that have come for one team.
 pub struct FarSheets {
     routes: Arc<Routes>,
-    kept: Mutex<Kept>,
+    arrived: Mutex<Arrived>,
     /// How many notices have come; threads sleep on this word.
     come: AtomicU64,
     /// The status of a notice that a peer did not take.
@@ -55,16 +55,16 @@ impl Ended for Refused {
 impl Notified for FarSheets {
     fn notified(&self, source: u32, [number, which, word]: Words, bytes: &[u8]) {
         {
-            let mut kept = self.kept();
+            let mut arrived = self.arrived();
             match which {
                 FAILED => {
-                    let said = kept.failed.entry(source).or_default();
+                    let said = arrived.failed.entry(source).or_default();
                     // Notices overtake each other: only the largest number counts.
                     *said = (*said).max((number, word));
                 }
                 _ => {
                     let place = (number, which % PART, which % PARTS / PART);
-                    kept.sheets.insert(place, (word, bytes.into()));
+                    arrived.sheets.insert(place, (word, bytes.into()));
                 }
             }
         }
@@ -78,14 +78,14 @@ impl FarSheets {
     pub fn new(services: &Services) -> FarSheets {
         FarSheets {
             routes: services.routes.clone(),
-            kept: Mutex::default(),
+            arrived: Mutex::default(),
             come: AtomicU64::new(0),
             refused: Arc::default(),
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn arrived(&self) -> MutexGuard<'_, Arrived> {
+        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The word that threads sleep on while they wait for sheets.
@@ -113,7 +113,7 @@ impl FarSheets {
     pub fn send(
         &self,
         services: &Services,
-        ring: &Ring,
+        group: &Group,
         (peer, step): (u32, usize),
         (sequence, verdict, blocks): (u64, u64, &[u8]),
     ) -> Result<()> {
@@ -121,7 +121,7 @@ impl FarSheets {
             let begin = part as usize * MOST;
             let bytes = &blocks[begin..blocks.len().min(begin + MOST)];
             let which = step as u64 + part * PART;
-            self.post(services, ring, peer, ([sequence, which, verdict], bytes))?;
+            self.post(services, group, peer, ([sequence, which, verdict], bytes))?;
         }
         Ok(())
     }
@@ -130,27 +130,27 @@ impl FarSheets {
     pub fn tell_failed(
         &self,
         services: &Services,
-        ring: &Ring,
+        group: &Group,
         peer: u32,
         (number, verdict): (u64, u64),
     ) -> Result<()> {
-        self.post(services, ring, peer, ([number, FAILED, verdict], &[]))
+        self.post(services, group, peer, ([number, FAILED, verdict], &[]))
     }
 
     fn post(
         &self,
         services: &Services,
-        ring: &Ring,
+        group: &Group,
         peer: u32,
         (words, bytes): (Words, &[u8]),
     ) -> Result<()> {
         let ends = self.refused.clone() as Arc<dyn Ended>;
-        let notice = Notice { peer, name: ring.name, words, keep: true, bytes };
+        let notice = Notice { peer, name: group.name, words, keep: true, bytes };
         let mut backoff = Backoff::new(services.spin());
         loop {
             match services.notify(&notice, &ends) {
                 Err(error) if error.status.is_retry() => {
-                    ring.check_alive(services)?;
+                    group.check_alive(services)?;
                     if !services.help_others() {
                         backoff.pause();
                     }
@@ -162,18 +162,18 @@ impl FarSheets {
 
     /// Whether all parts of a step's sheet have come.
     pub fn has(&self, sequence: u64, step: usize, bytes: usize) -> bool {
-        let kept = self.kept();
+        let arrived = self.arrived();
         (0..FarSheets::parts(bytes))
-            .all(|part| kept.sheets.contains_key(&(sequence, step as u64, part)))
+            .all(|part| arrived.sheets.contains_key(&(sequence, step as u64, part)))
     }
 
     /// Takes the sheet: copies the blocks, returns the verdict.
     pub fn take(&self, sequence: u64, step: usize, blocks: &mut [u8]) -> u64 {
-        let (mut kept, mut verdict) = (self.kept(), 0);
+        let (mut arrived, mut verdict) = (self.arrived(), 0);
         let parts = FarSheets::parts(blocks.len());
         for part in 0..parts {
             let place = &mut blocks[part as usize * MOST..];
-            let Some((word, bytes)) = kept.sheets.remove(&(sequence, step as u64, part)) else {
+            let Some((word, bytes)) = arrived.sheets.remove(&(sequence, step as u64, part)) else {
                 continue;
             };
             verdict = word;
@@ -182,13 +182,13 @@ impl FarSheets {
             place[..size].copy_from_slice(&bytes[..size]);
         }
         // Sheets of failed exchanges are of no use any more.
-        kept.sheets.retain(|(number, ..), _| *number >= sequence);
+        arrived.sheets.retain(|(number, ..), _| *number >= sequence);
         verdict
     }
 
     /// The last failed exchange that a rank has told of, and why; see Failed::get().
     pub fn failed(&self, peer: u32) -> (u64, Verdict) {
-        let (number, why) = self.kept().failed.get(&peer).copied().unwrap_or_default();
+        let (number, why) = self.arrived().failed.get(&peer).copied().unwrap_or_default();
         (number, Verdict(why))
     }
 }

@@ -20,21 +20,21 @@ fn two_ranks() -> Ranks {
     (world, contexts, services, arenas)
 }
 
-fn ring(peers: [u32; 2], me: usize) -> Ring {
-    Ring::new(Arc::new(peers), me, 77)
+fn group(peers: [u32; 2], me: usize) -> Group {
+    Group::new(Arc::new(peers), me, 77)
 }
 
 /// Rank 0 cannot reach rank 1 in two exchanges; in the third it can.
 #[test]
 fn a_rank_that_could_not_reach_another_may_reach_it_later() {
     let (_world, _contexts, services, arenas) = two_ranks();
-    let mut first = Board::new(&services[0], &arenas[0], ring([0, 99], 0)).expect("a board");
-    let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
+    let mut first = Board::new(&services[0], &arenas[0], group([0, 99], 0)).expect("a board");
+    let mut second = Board::new(&services[1], &arenas[1], group([0, 1], 1)).expect("a board");
     for number in 1..=2 {
         let failure = first.exchange(&services[0], Status::OK, &[1]).expect_err("a failure");
         assert!(failure.everywhere && first.sequence() == number);
     }
-    first.ring = ring([0, 1], 0);
+    first.group = group([0, 1], 0);
     let (tell, told) = channel();
     let (waiting, behind) = (services[1].clone(), services[0].clone());
     // The other rank comes late to all three exchanges.
@@ -46,7 +46,7 @@ fn a_rank_that_could_not_reach_another_may_reach_it_later() {
     assert!(all.iter().eq([[1], [2]]));
     let (ends, second) = told.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
     let failed = || Err(Status::ERR_INVALID);
-    let cards = Cards { bytes: vec![1, 2], each: 1, ranks: 2 };
+    let cards = Gathered { bytes: vec![1, 2], each: 1, ranks: 2 };
     assert_eq!(ends, [failed(), failed(), Ok(cards)]);
     first.leave(&services[0], &arenas[0]);
     second.leave(&services[1], &arenas[1]);
@@ -57,8 +57,8 @@ fn a_rank_that_could_not_reach_another_may_reach_it_later() {
 #[test]
 fn a_rank_that_cannot_reach_another_fails_the_exchange_for_ranks_that_wait_for_it() {
     let (_world, _contexts, services, arenas) = two_ranks();
-    let mut first = Board::new(&services[0], &arenas[0], ring([0, 99], 0)).expect("a board");
-    let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
+    let mut first = Board::new(&services[0], &arenas[0], group([0, 99], 0)).expect("a board");
+    let mut second = Board::new(&services[1], &arenas[1], group([0, 1], 1)).expect("a board");
     let failure = first.exchange(&services[0], Status::OK, &[]).expect_err("a failure");
     assert_eq!(failure.error.status, Status::ERR_INVALID);
     assert!(failure.everywhere);
@@ -99,14 +99,14 @@ fn a_sheet_for_a_board_that_is_refused_is_dropped() {
         assert!(Instant::now() < limit, "the notice has not come");
         std::thread::yield_now();
     }
-    let mut second = Board::new(&services[1], &arenas[1], ring([0, 1], 1)).expect("a board");
+    let mut second = Board::new(&services[1], &arenas[1], group([0, 1], 1)).expect("a board");
     let behind = services[1].clone();
     let second = std::thread::spawn(move || {
         let status = second.exchange(&behind, Status::OK, &[]).map_err(|it| it.error.status);
         (status.map(drop), second)
     });
     let status = Status::ERR_NO_MEMORY;
-    Board::refuse(&services[0], &ring([0, 1], 0), status).expect("the other one has heard");
+    Board::refuse(&services[0], &group([0, 1], 0), status).expect("the other one has heard");
     assert_eq!(notices.kept(), 0);
     let (ended, second) = second.join().expect("no panic");
     assert_eq!(ended, Err(status));

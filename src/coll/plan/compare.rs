@@ -1,6 +1,6 @@
 //! Which parameters of a plan must be equal at all ranks, and how the ranks compare them.
 
-use crate::coll::agreement::Cards;
+use crate::coll::agreement::Gathered;
 use crate::coll::choices;
 use crate::coll::nodes::Nodes;
 use crate::coll::plan::asked::{Asked, Form};
@@ -79,7 +79,7 @@ pub fn agree(
 const DIGEST: usize = size_of::<u128>();
 
 /// The digests differ: names the first parameter that differs, and a rank where it does.
-fn name_difference(cards: &Cards, forced: Option<&str>) -> Result<Agreed> {
+fn name_difference(cards: &Gathered, forced: Option<&str>) -> Result<Agreed> {
     let cards = cards.iter().map(numbers).collect::<Vec<_>>();
     for (at, name) in NAMES.iter().enumerate() {
         let first = cards[0][at];
