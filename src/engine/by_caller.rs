@@ -103,7 +103,9 @@ pub unsafe fn copy_word(from: *const u8, to: *mut u8) {
     to.store(from.load(Ordering::Acquire), Ordering::Release);
 }
 
-/// Executes a command as far as this thread can. An error means that no memory has changed.
+/// Executes a command as far as this thread can. After an error that is no retry status a part of
+/// the bytes may have been copied: the key of a read by the kernel is checked after the copy, and
+/// the signal of a write is changed after the data.
 pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
     let port = routes.port(command.peer)?;
     match command.op {

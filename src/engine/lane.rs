@@ -1,6 +1,7 @@
-//! The lane: a command queue and the role that works on it. Three kinds of threads take the role:
-//! a requester, a thread that waits in the library, and the progress thread. All of them give it up
-//! by the rules of `engine::handover`, so no work stays undone while every thread sleeps.
+//! The lane: a command queue, and the role that works on it and on `engine::lane_state`. Three
+//! kinds of threads take the role: a requester, a thread that waits in the library, and the
+//! progress thread. All of them give it up by the rules of `engine::handover`, so no work stays
+//! undone while every thread sleeps.
 //!
 //! A thread inside a callback never takes the role: the callbacks that it fires would have to wait
 //! until its own callback has returned. It rings the bell instead.
@@ -81,7 +82,7 @@ impl Lane {
         Ok(Lane { queue, handover: Handover::new(work), room, under_way, routes, execution })
     }
 
-    /// The paths to the peers.
+    /// The routes to the peers.
     pub fn routes(&self) -> &Routes {
         &self.routes
     }

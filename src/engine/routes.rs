@@ -6,8 +6,9 @@
 //! No thread waits for a contact in this file: `port` returns RETRY_CONNECTING, and the thread
 //! `llcl-watch`, which receives the hub's answer, makes the port. So a try function never blocks,
 //! and no thread holds the lane's role while a contact is under way. The completer keeps requests
-//! of peers that it cannot answer yet (`engine::lane_state`). After each contact that thread adds 1
-//! to `contacts`, rings the bell and wakes sleeping threads, which try again (`core::blocking`).
+//! of peers that it cannot answer yet (`engine::lane_state`). After each batch of contacts that
+//! thread adds 1 to `contacts`, rings the bell and wakes sleeping threads, which try again
+//! (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::engine::completion::in_callback;
@@ -42,7 +43,7 @@ pub struct Routes {
     bootstrap: Arc<Bootstrap>,
     segment: Arc<Segment>,
     sleepers: Sleepers,
-    /// The number of contacts that have ended, with success or failure.
+    /// Changes when contacts have ended, with success or failure.
     contacts: AtomicU64,
     /// The peers whose last contact has failed, and their number.
     failures: Mutex<HashMap<u32, Failure>>,
@@ -66,7 +67,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const SILENT: Duration = Duration::from_millis(1);
 
 impl Routes {
-    /// Publishes this rank's card, so that peers can contact it, and contacts no peer.
+    /// Makes the routes of a rank: opens the transports and publishes the rank's card, so that
+    /// peers can contact it. Contacts no peer.
     pub fn new(
         segment: Arc<Segment>,
         bootstrap: Arc<Bootstrap>,
@@ -280,8 +282,8 @@ impl Routes {
         self.waiters().touched_word(self.contacts.as_ptr() as u64);
     }
 
-    /// The number of contacts that have ended. A thread that waits for a contact reads it, then
-    /// asks for the port, and asks again when the number has changed.
+    /// A number that changes when contacts have ended. A thread that waits for a contact reads it,
+    /// then asks for the port, and asks again when the number has changed.
     #[inline]
     pub fn contacts(&self) -> u64 {
         // Acquire: pairs with notify_contacts().
