@@ -10,7 +10,7 @@ use crate::core::poster::Poster;
 use crate::core::progress_thread::{AbortOnPanic, STACK};
 use crate::core::region::{Made, Regions, Wanted};
 use crate::core::submit::check_completion;
-use crate::engine::completion::{Completion, must_not_be_in_callback, set_librarys};
+use crate::engine::completion::{Completion, must_not_be_in_callback, set_library_thread};
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::notices::{self, Ended, Notice};
@@ -104,7 +104,7 @@ impl Services {
     pub fn spawn(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<Thread> {
         spawn_quiet(name, STACK, move || {
             let _abort = AbortOnPanic;
-            set_librarys();
+            set_library_thread();
             run();
         })
     }

@@ -44,7 +44,7 @@ impl Context {
             return Ok(reached);
         }
         self.may_block()?;
-        let known = if messages { self.dispatcher.known_handled() } else { 0 };
+        let known = if messages { self.dispatcher.noted_handled() } else { 0 };
         let reached = Cell::new(words.len());
         let done = || match position(words) {
             Some(at) => {
@@ -55,7 +55,7 @@ impl Context {
         };
         self.watch().wait(words, timeout, done)?;
         if reached.get() == words.len() {
-            self.dispatcher.knows_handled();
+            self.dispatcher.note_handled();
         }
         Ok(reached.get())
     }
@@ -88,6 +88,6 @@ impl Context {
             background: self.background.clone(),
             spin: self.blocking().spin,
         };
-        self.notifier.arm(parts, words, messages, self.dispatcher.known_handled())
+        self.notifier.arm(parts, words, messages, self.dispatcher.noted_handled())
     }
 }

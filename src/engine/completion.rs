@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod of_thread;
 
 pub use of_thread::{
-    Callbacks, is_librarys, polled_in_vain, polled_in_vain_again, polled_with_result, serving,
-    set_librarys, set_serving,
+    Callbacks, count_empty_poll, count_empty_poll_if, is_library_thread, reset_empty_polls,
+    serving, set_library_thread, set_serving,
 };
 
 /// The C function that a completion calls.
@@ -217,9 +217,9 @@ struct Trampoline {
     responding: Cell<bool>,
     /// See set_serving().
     serving: Cell<*const c_void>,
-    /// See set_librarys().
-    librarys: Cell<bool>,
-    /// Polls that found no message since the last one that did; see polled_in_vain().
+    /// See set_library_thread().
+    library_thread: Cell<bool>,
+    /// Polls that found no message since the last one that did; see count_empty_poll().
     polls: Cell<u32>,
 }
 
@@ -231,7 +231,7 @@ thread_local! {
         count: Cell::new(0),
         responding: Cell::new(false),
         serving: Cell::new(std::ptr::null()),
-        librarys: Cell::new(false),
+        library_thread: Cell::new(false),
         polls: Cell::new(0),
     } };
 }

@@ -33,7 +33,7 @@ impl Context {
     #[inline]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
-        let handled = self.dispatcher.poll_and_know(most, true);
+        let handled = self.dispatcher.poll_and_note(most, true);
         if handled > 0 {
             self.dispatcher.notify_sleepers();
         }
@@ -123,7 +123,7 @@ impl Context {
         let attempt = || accepted(self.poster.am_submit(send));
         let before_sleep = || {
             self.post.counts.credit_sleeps.up();
-            self.dispatcher.hand_over();
+            self.dispatcher.wake_napping_threads();
         };
         match message_sender.watch(LONGEST, attempt, before_sleep) {
             Watched::Accepted(end) => Some(end),

@@ -17,29 +17,29 @@ pub fn serving() -> *const c_void {
 }
 
 /// Notes that this thread is one of the library's, which never runs polled handlers.
-pub fn set_librarys() {
-    mine().librarys.set(true);
+pub fn set_library_thread() {
+    mine().library_thread.set(true);
 }
 
-/// Whether set_librarys() was called.
-pub fn is_librarys() -> bool {
+/// Whether set_library_thread() was called.
+pub fn is_library_thread() -> bool {
     // SAFETY: as in mine().
-    unsafe { known::get().as_ref() }.is_some_and(|t| t.librarys.get())
+    unsafe { known::get().as_ref() }.is_some_and(|t| t.library_thread.get())
 }
 
 /// Counts a poll of this thread that found no message; returns the number of such polls since the
 /// last one that found some.
-pub fn polled_in_vain() -> u32 {
+pub fn count_empty_poll() -> u32 {
     let polls = &mine().polls;
     polls.set(polls.get().wrapping_add(1));
     polls.get()
 }
 
-/// Like polled_in_vain(), unless the thread is inside a callback or `may` refuses the new number:
+/// Like count_empty_poll(), unless the thread is inside a callback or `may` refuses the new number:
 /// then it returns false and counts nothing. One function for both checks, so that a poll loads the
 /// thread-local pointer once.
 #[inline(always)]
-pub fn polled_in_vain_again(may: impl FnOnce(u32) -> bool) -> bool {
+pub fn count_empty_poll_if(may: impl FnOnce(u32) -> bool) -> bool {
     // SAFETY: as in mine().
     let Some(t) = (unsafe { known::get().as_ref() }) else { return false };
     let next = t.polls.get().wrapping_add(1);
@@ -51,7 +51,7 @@ pub fn polled_in_vain_again(may: impl FnOnce(u32) -> bool) -> bool {
 }
 
 /// A poll of this thread has found a message.
-pub fn polled_with_result() {
+pub fn reset_empty_polls() {
     mine().polls.set(0);
 }
 

@@ -11,7 +11,7 @@
 //! sender a load of the door. A waiting thread that leaves does not close it, since that would cost
 //! too much each time. Instead, a library thread that finds that other threads have helped since it
 //! last looked (`others_helped`) naps without closing the door. A waiting thread that falls asleep
-//! itself first wakes the napping threads (`hand_over`).
+//! itself first wakes the napping threads (`wake_napping_threads`).
 //!
 //! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers: `poll`
 //! has their polls, `sleep` their sleep until a message comes.

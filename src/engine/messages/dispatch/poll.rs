@@ -7,7 +7,7 @@
 
 use super::{BATCH, Dispatcher, LOOKS, MOST};
 use crate::engine::completion::{
-    in_callback, is_librarys, polled_in_vain, polled_in_vain_again, polled_with_result,
+    count_empty_poll, count_empty_poll_if, in_callback, is_library_thread, reset_empty_polls,
 };
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,8 +39,8 @@ pub(super) struct Polls {
     ran: u64,
     /// At the last call of others_handle(): the handlers that all threads had run, and `ran`.
     seen: (u64, u64),
-    /// The handlers that all threads had run, when this thread last called knows_handled().
-    known: u64,
+    /// The handlers that all threads had run, when this thread last called note_handled().
+    noted: u64,
 }
 
 thread_local! {
@@ -81,36 +81,36 @@ impl Dispatcher {
     /// else is due. False: the caller must call finds_nothing_anywhere().
     #[inline(always)]
     pub fn finds_nothing(&self) -> bool {
-        !self.next_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(ALL_SHARES))
+        !self.next_has_come() && count_empty_poll_if(|number| !number.is_multiple_of(ALL_SHARES))
     }
 
     /// True: no message has come to any share, and nothing else is due. False: the caller must call
     /// poll().
     #[inline(always)]
     pub fn finds_nothing_anywhere(&self) -> bool {
-        !self.something_has_come() && polled_in_vain_again(|number| !number.is_multiple_of(EMPTY))
+        !self.something_has_come() && count_empty_poll_if(|number| !number.is_multiple_of(EMPTY))
     }
 
     /// Runs up to `most` handlers, if the role is free; returns the number of messages. Must not be
     /// called inside a callback. The caller calls notify_sleepers() next.
     #[inline]
     pub fn poll(&self, most: usize) -> usize {
-        self.poll_and_know(most, false)
+        self.poll_and_note(most, false)
     }
 
-    /// Like `poll`; with `know`, known_handled() then counts all handlers that have run.
+    /// Like `poll`; with `note`, noted_handled() then counts all handlers that have run.
     #[inline]
-    pub fn poll_and_know(&self, most: usize, know: bool) -> usize {
+    pub fn poll_and_note(&self, most: usize, note: bool) -> usize {
         let most = most.min(BATCH);
         let found = match self.something_has_come() {
-            true => self.take_up_to(most, know),
+            true => self.take_up_to(most, note),
             false => 0,
         };
         if found > 0 {
-            polled_with_result();
+            reset_empty_polls();
             return found;
         }
-        match polled_in_vain() {
+        match count_empty_poll() {
             empty if empty.is_multiple_of(EMPTY) => self.look_around(empty, most),
             _ => 0,
         }
@@ -139,7 +139,7 @@ impl Dispatcher {
     }
 
     #[inline(never)]
-    fn take_up_to(&self, most: usize, know: bool) -> usize {
+    fn take_up_to(&self, most: usize, note: bool) -> usize {
         self.end_messages();
         // Here too, not only in serve(): another thread may hold the role in a long handler.
         self.post.send_parked();
@@ -152,8 +152,8 @@ impl Dispatcher {
                 let total = self.handled();
                 Polls::of(self, |polls| {
                     polls.ran = polls.ran.wrapping_add(ran);
-                    if know {
-                        polls.known = total;
+                    if note {
+                        polls.noted = total;
                     }
                 });
                 count
@@ -218,15 +218,15 @@ impl Dispatcher {
         })
     }
 
-    /// The result of the calling thread's last knows_handled(), or 0.
-    pub fn known_handled(&self) -> u64 {
-        Polls::of(self, |polls| polls.known)
+    /// The result of the calling thread's last note_handled(), or 0.
+    pub fn noted_handled(&self) -> u64 {
+        Polls::of(self, |polls| polls.noted)
     }
 
-    /// The number of handlers that have run; notes it for known_handled().
-    pub fn knows_handled(&self) -> u64 {
+    /// The number of handlers that have run; notes it for noted_handled().
+    pub fn note_handled(&self) -> u64 {
         let count = self.handled();
-        Polls::of(self, |polls| polls.known = count);
+        Polls::of(self, |polls| polls.noted = count);
         count
     }
 
@@ -238,6 +238,6 @@ impl Dispatcher {
 
     /// Whether the calling thread may run handlers now.
     pub fn may_poll(&self) -> bool {
-        self.has_handlers.load(Ordering::Relaxed) && !in_callback() && !is_librarys()
+        self.has_handlers.load(Ordering::Relaxed) && !in_callback() && !is_library_thread()
     }
 }

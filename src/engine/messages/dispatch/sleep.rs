@@ -103,7 +103,7 @@ impl Dispatcher {
 
     /// To be called by a thread that has helped, before it sleeps: wakes the threads that nap
     /// because it helped, so that they look for messages again.
-    pub fn hand_over(&self) {
+    pub fn wake_napping_threads(&self) {
         if self.naps[0].load(Ordering::Relaxed) {
             self.post.routes.fabric().own_words().requests.bell().ring();
         }
@@ -132,7 +132,7 @@ impl Dispatcher {
         limit: Option<Duration>,
         enough: impl Fn() -> bool,
     ) -> bool {
-        self.hand_over();
+        self.wake_napping_threads();
         let routes = &self.post.routes;
         let within = |longest: Duration| Some(limit.map_or(longest, |limit| limit.min(longest)));
         match self.mode {
