@@ -1,8 +1,8 @@
 /* llcl_mpi.h - a context of the ranks of an MPI communicator
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Header only: libllcl needs no MPI, and works with whichever MPI this file is compiled with. Between machines libllcl
- * uses that MPI as its wire, by a module (make mpi MPICC=...), on communicators of its own. */
+ * Header only: libllcl does not depend on MPI, and this file works with every MPI that compiles it. Between machines
+ * libllcl communicates through a module for that MPI (make mpi MPICC=...), on a communicator of its own. */
 #ifndef LLCL_MPI_H
 #define LLCL_MPI_H
 
@@ -29,8 +29,8 @@ static inline void llcl_mpi_abort_(void *data, int32_t exit_code)
  * comm: an intracommunicator. It is used during this call and llcl_context_duplicate, by llcl_abort and llcl_exit, and
  * by nothing else; it stays valid until the context has ended. config: as of llcl_init; its world, bootstrap and rank
  * are ignored; NULL: the default. context: where the new context goes; ended by llcl_finalize, before MPI_Finalize.
- * Where MPI_COMM_WORLD has one rank, as under llcl-run, the context is that of llcl_init with no bootstrap: llcl-run's
- * world; no MPI ranks of a launcher become one world each.
+ * If MPI_COMM_WORLD has one rank, as under llcl-run, the call is llcl_init without a bootstrap: the ranks are those of
+ * llcl-run, and llcl_init refuses if another launcher has started several processes.
  * LLCL_ERR_STATE: MPI is not initialised, or is finalised. Else as of llcl_init. One thread of a rank at a time. */
 static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *config, llcl_context_t **context)
 {
@@ -60,7 +60,7 @@ static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *co
     return llcl_init(&with, context);
 }
 
-/* The same with a Fortran handle, as mpi's INTEGER or mpi_f08's comm%MPI_VAL. */
+/* Like llcl_init_mpi, with the communicator's Fortran handle: an INTEGER of mpi, or comm%MPI_VAL of mpi_f08. */
 static inline llcl_status_t llcl_init_mpi_fortran(MPI_Fint comm, const llcl_config_t *config, llcl_context_t **context)
 {
     return llcl_init_mpi(MPI_Comm_f2c(comm), config, context);

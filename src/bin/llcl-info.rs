@@ -146,7 +146,8 @@ fn print_modules(modules: &[(String, String)]) {
     }
 }
 
-/// One variable per paragraph: the values in columns, then what is accepted and what it does.
+/// Prints a paragraph for each variable: its values in columns, then the accepted values and its
+/// effect.
 fn print_table(config: &Config) {
     println!("VARIABLE                      VALUE    DEFAULT  UNIT           ORIGIN");
     for (row, (value, origin)) in TABLE.iter().zip(config.values()) {

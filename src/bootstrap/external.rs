@@ -8,7 +8,7 @@
 //! | 1 | each rank's machine and user, and where it listens |
 //! | 2 | whose hub each rank has reached |
 //! | 3, several machines only | whether a wire can join them |
-//! | 4, several machines only | what each rank publishes, which the hubs keep for their ranks |
+//! | 4, several machines only | each rank's card, which the hubs keep for their ranks |
 //!
 //! Ranks are on one machine if they can pass a descriptor to each other. Ranks with the same boot
 //! id (or the same number in `LLCL_NODE_ID`) try to reach the lowest of them, then the next. A rank

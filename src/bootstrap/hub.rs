@@ -49,7 +49,7 @@ struct Packet {
 struct Connection {
     socket: OwnedFd,
     queue: VecDeque<Packet>,
-    /// What epoll waits for at present.
+    /// The events for which epoll waits at present.
     interest: i32,
 }
 
@@ -122,7 +122,7 @@ impl Hub {
     }
 
     /// Sends a signal to every process that has joined and has neither left nor ended, except those
-    /// of `spared`. False: there is none.
+    /// of `spared`. False: there is no such process.
     pub fn signal_all_but(&self, spared: &[u32], signal: i32) -> bool {
         let others = self.processes.iter().zip(0..).filter(|(_, rank)| !spared.contains(rank));
         let processes = others.filter_map(|(process, _)| process.as_ref());

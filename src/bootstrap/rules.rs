@@ -50,7 +50,7 @@ struct Member {
     asking: Vec<u32>,
     /// The collective call, and its token, that this rank waits in.
     waiting: Option<(u32, Collective)>,
-    /// How many of the entries of `news` it has been told.
+    /// How many entries of `news` were sent to this rank.
     told: usize,
     /// It has passed the last fence: it is about to leave, as all ranks are, and needs no news.
     fenced: bool,
@@ -73,9 +73,9 @@ pub struct Rules {
     outgoing: Vec<Outgoing>,
     /// The ranks that have died or left, in this order. One packet tells a rank of several.
     news: Vec<Departure>,
-    /// Some rank may not have been told all of it.
+    /// Some entries of `news` may not have been sent to all ranks.
     untold: bool,
-    /// The lowest rank that is gone.
+    /// The lowest rank that has died or left.
     first_gone: Option<u32>,
     /// How many ranks wait in the exchange, and in the fence.
     exchanging: usize,

@@ -10,9 +10,9 @@ const BITS: u32 = 64;
 
 /// Two bits for each rank.
 pub struct Wanted {
-    /// The card was asked for and has not come.
+    /// A bit by rank: its card was asked for and has not arrived.
     asked: Box<[AtomicU64]>,
-    /// The hub has not been told that it is asked for.
+    /// A bit by rank: its card was asked for, and the request was not sent to the hub yet.
     new: Box<[AtomicU64]>,
 }
 
@@ -131,7 +131,7 @@ mod models {
             for asker in askers {
                 asker.join().unwrap();
             }
-            // What was asked for since is announced, and found by the next turn.
+            // A request that came later has rung, so the next take() must find it.
             if rung.load(Ordering::Acquire) {
                 taken.clear();
                 wanted.take(&mut taken);

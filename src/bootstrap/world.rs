@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 /// The hub's buffers are on the heap.
 const STACK: usize = 128 << 10;
 
-/// See the head of the module. Dropping it ends the hub; ranks that are still in it are then told
-/// that the launcher has gone.
+/// See the head of the module. Dropping a world ends its hub; to ranks that are still in the world
+/// this is the end of the launcher.
 pub struct World {
     size: u32,
     /// The ends of the ranks that are not taken yet.

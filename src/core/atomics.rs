@@ -31,7 +31,7 @@ pub struct Atomic {
     pub kind: u32,
     /// First number.
     pub operand: u64,
-    /// What a compare-and-swap compares with.
+    /// The value with which a compare-and-swap compares the word.
     pub compare: u64,
     /// Where the fetched value goes; may be null.
     pub result: *mut u8,
@@ -201,7 +201,7 @@ impl Context {
         Ok(Some(AtomicExecution { cost, domain }))
     }
 
-    /// Waits for what a look-up asks a peer for, but for inside a callback.
+    /// Repeats a look-up until the peer that it asks has answered. In a callback it tries once.
     fn known_by<T>(&self, look: impl Fn() -> Result<T>) -> Result<T> {
         if in_callback() { look() } else { self.blocking().until_accepted(look) }
     }
@@ -243,7 +243,7 @@ pub enum Cost {
     NetworkLoop = 5,
 }
 
-/// Who changes a word, numbered as in the C interface.
+/// Which processors or devices change a word by atomics, numbered as in the C interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// Any processor of the machine.
@@ -257,7 +257,6 @@ pub enum Domain {
 /// How an atomic operation is executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicExecution {
-    /// What it takes.
     pub cost: Cost,
     /// Which processor or adapter changes the word.
     pub domain: Domain,

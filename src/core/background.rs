@@ -40,8 +40,8 @@ const ASLEEP: u8 = 2;
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_micros(250));
 /// After so many stays without work, stays do not become rarer: one in 32 naps.
 const STAYS_IN_VAIN: u32 = 5;
-/// How long it goes on looking after the last task ended: programs that start one round start
-/// another.
+/// How long the progress thread goes on looking after the last task ended: programs that start one
+/// round start another.
 const LINGER: Duration = Duration::from_millis(10);
 
 /// The tasks of a context.
@@ -137,7 +137,7 @@ impl Background {
         tasks.iter().for_each(|task| task.cancel(status));
     }
 
-    /// The progress thread is about to sleep. Returns for how long at most; None: there is work.
+    /// Called before the progress thread sleeps. Returns how long it may sleep; None: it has work.
     pub(super) fn park(&self, nap: &mut Nap, longest: Duration) -> Option<Duration> {
         let sleeps = !self.is_active() && nap.lingered();
         // SeqCst: pairs with enlist().
@@ -165,9 +165,9 @@ impl Background {
         Some(nap.next().min(longest))
     }
 
-    /// The progress thread is awake again. True: it should stay awake for a while. A single look at
-    /// the end of a nap would seldom fall into the part of a short round in which there is work, so
-    /// a program could run for long without any help.
+    /// Called when the progress thread wakes up. True: it should stay awake for a while. A single
+    /// look at the end of a nap would seldom fall into the part of a short round that has work, so
+    /// a program could run for long without help.
     pub(super) fn unpark(&self, nap: &mut Nap) -> bool {
         self.state.store(AWAKE, Ordering::Relaxed);
         if nap.lingered() {

@@ -224,7 +224,7 @@ impl<'a> Blocking<'a> {
         Ok(())
     }
 
-    /// Waits until what was parked before for the peer, or for ALL_PEERS, was posted.
+    /// Waits until the requests parked before for the peer, or for ALL_PEERS, were posted.
     #[inline]
     pub(super) fn until_posted(self, peer: u32) {
         if self.poster.has_parked() {

@@ -248,8 +248,9 @@ impl Context {
         let progress = ProgressThread::start(routes.clone(), parts, (spin, alert), cores)?;
         let handling = HandlerThread::new(routes.clone(), dispatcher.clone(), spin, cores);
         if routes.fabric().is_networked() {
-            // Ranks behind a wire do not know which handlers exist here; the end of a message tells
-            // them. So a thread must handle messages even before a handler is registered.
+            // Ranks behind a wire do not know which handlers exist here. The completion of a
+            // message reports a missing handler, so a thread must handle messages even before a
+            // handler is registered.
             dispatcher.expect_messages();
             if let Err(error) = handling.start() {
                 progress.stop(Instant::now() + STARTED);
@@ -382,7 +383,7 @@ impl Context {
     pub fn progress_once(&self) -> Result<()> {
         self.may_block()?;
         if !self.blocking().help_others() && self.routes.fabric().has_silent_wire() {
-            // Programs call this in a loop, and what comes may need the core.
+            // Programs call this in a loop. The sender of the next frame may need the core.
             std::thread::yield_now();
         }
         Ok(())

@@ -40,7 +40,7 @@ impl Context {
         let limit = Instant::now() + timeout.map_or(time, |timeout| timeout.min(time));
         self.let_finish(limit);
         if !self.background.settle() {
-            // Other ranks may rely on the tasks of this rank, so the progress thread goes on with
+            // Other ranks may rely on the tasks of this rank, so the progress thread continues
             // them.
             self.background.enlist();
             self.background.call(true);

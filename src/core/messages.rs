@@ -328,7 +328,8 @@ impl Later for Parked {
     fn waits_for_slots<'a>(&self, poster: &'a Poster) -> Option<&'a MessageSender<'static>> {
         let Send { kind, flags, payload_size, peer, .. } = self.send;
         let fabric = poster.routes.fabric();
-        // The lane waits itself for slots of its own messages. Large payloads have other slots.
+        // The lane itself waits for slots for the messages that it sends. Large payloads have slots
+        // of another kind.
         let by_caller = flags & FLAG_DEFER == 0 && poster.lane.execution() != Execution::Offload;
         fabric.known_sender(peer).filter(|sender| {
             by_caller && kind != LONG && payload_size <= sender.medium() && fabric.frees_wake(peer)

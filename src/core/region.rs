@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 
 mod aliases;
 
-/// A live region in the table. An index of the table has several regions one after the other; each
-/// is a life with a number of its own, which is part of the key.
+/// A live region in the table. An index of the table is used by several regions in turn. Each use
+/// is a *life*, whose number is part of the key.
 #[derive(Clone, Copy, Debug)]
 struct Live {
     place: Place,

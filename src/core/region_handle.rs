@@ -66,7 +66,7 @@ impl RegionHandle {
         regions.alias(key, part, at, access)
     }
 
-    /// Ends what alias() has made.
+    /// Unmaps an alias that alias() has mapped.
     pub fn unalias(&self, at: *mut u8) -> Result<()> {
         let (regions, key) = self.regions()?;
         regions.unalias(key, at)

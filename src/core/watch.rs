@@ -44,7 +44,8 @@ pub struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Whether it has its value. The caller then sees what was done before the word was changed.
+    /// Whether the word has reached its value. If so, the caller sees all that the thread which
+    /// changed the word did before.
     #[inline]
     pub fn is_reached(&self) -> bool {
         // Acquire: as above says.

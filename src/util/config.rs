@@ -5,7 +5,7 @@
 use crate::fail;
 use crate::util::status::Result;
 
-/// What a variable accepts.
+/// The values that a variable accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// One of these words; the value is the word's position.
@@ -25,9 +25,9 @@ pub struct Row {
     pub default: &'static str,
     /// The unit of its number; empty for words.
     pub unit: &'static str,
-    /// What is accepted.
+    /// The values that it accepts.
     pub kind: Kind,
-    /// What it does.
+    /// Its effect.
     pub help: &'static str,
 }
 
@@ -242,7 +242,7 @@ impl Row {
         Ok(())
     }
 
-    /// What is accepted, in words.
+    /// The accepted values, in words.
     pub fn range(&self) -> String {
         match self.kind {
             Kind::Words(words) => words.join(", or "),

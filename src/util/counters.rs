@@ -110,7 +110,7 @@ impl Counters {
         }
     }
 
-    /// A thread without a line of its own has sent a message.
+    /// Counts a message of a thread that has no line of its own.
     #[cold]
     fn other_sent(&self, number: Option<usize>, share: usize) {
         self.sent_by_others[share % SHARES].up();

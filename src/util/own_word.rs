@@ -2,7 +2,7 @@
 //!
 //! A thread-local variable of a shared library costs a call each time it is read, and the registers
 //! that the call may change. On x86-64 eight bytes of the initial thread-local block need one load
-//! instead (see docs/decisions/0002-unmapping.md for what that is worth). The block is small if the
+//! instead (docs/decisions/0002-unmapping.md has the gain). The block is small if the
 //! library is loaded at run time, so there are only two such words: the thread's pin, and the
 //! callback that the thread runs.
 

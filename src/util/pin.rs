@@ -256,9 +256,10 @@ pub fn global_fence_or_pause() {
     insist(global_fence);
 }
 
-/// Calls `fenced` until it succeeds, at most TRIES times. It has succeeded before, but may fail for
-/// a moment because memory is short, or for ever because the program has filtered its system calls
-/// since. Then it sleeps: after such a pause the stores of other threads are visible.
+/// Calls `fenced` until it succeeds, at most TRIES times. `fenced` has succeeded before. It may
+/// fail for a moment because memory is short, or always because the program has filtered its system
+/// calls since. In that case this function sleeps: after the pause the stores of other threads are
+/// visible.
 fn insist(fenced: impl Fn() -> bool) {
     const TRIES: usize = 100;
     for _ in 0..TRIES {
@@ -361,7 +362,8 @@ mod tests {
                 place.store(fresh as usize, Ordering::Release);
                 place.store(0, Ordering::SeqCst);
                 quiesce();
-                // SAFETY: nobody can look it up and every pin of before has been given up.
+                // SAFETY: no thread can look it up, and every thread that was pinned before has
+                // ended its pin.
                 unsafe {
                     fresh.write_volatile(0);
                     drop(Box::from_raw(fresh));

@@ -122,10 +122,10 @@ mod machine {
 }
 
 impl Environment {
-    /// To nearest, with denormal numbers: what a program begins with.
+    /// The environment of a new process: rounding to nearest, with denormal numbers.
     pub const DEFAULT: Environment = machine::DEFAULT;
 
-    /// The calling thread's.
+    /// The calling thread's environment.
     pub fn mine() -> Environment {
         let vector = (machine::vector() & machine::VECTOR) as u32;
         Environment { vector, extended: machine::extended() & machine::EXTENDED }

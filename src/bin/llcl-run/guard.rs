@@ -45,7 +45,7 @@ impl Guard {
 
     /// Ends the guard, after the job has ended and was cleaned up.
     pub fn dismiss(mut self) {
-        // Fails where somebody has killed the guard; then there is nothing to dismiss.
+        // Fails if the guard was killed, which needs no dismissal.
         let _ = self.stream.write_all(&0u32.to_ne_bytes());
         // SAFETY: waits for the child made in `start`, which nobody else waits for; no status
         // wanted.

@@ -139,7 +139,7 @@ impl Machines {
         machines
     }
 
-    /// Serves what is there, and takes packets from hub to hub until there are none.
+    /// Lets both hubs serve their requests, and carries packets between them until none is left.
     fn turn(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         loop {
@@ -167,7 +167,7 @@ fn the_hubs_of_two_machines_are_one() {
     machines.turn();
     let all = || Reply::Answer { status: 0, bytes: vec![0, 1, 2, 3] };
     assert!(machines.ends.iter().all(|end| hear(end) == Some((2, all()))));
-    // What ranks of the other machine have published is asked for before it is known here.
+    // A rank asks for the card of a rank on the other machine before this hub has it.
     say(&machines.ends[1], 0, &Request::Lookup { peers: vec![3] });
     machines.turn();
     assert_eq!(hear(&machines.ends[1]), None);

@@ -40,7 +40,8 @@ impl Context {
         Ok(handled)
     }
 
-    /// Waits until handlers have run since the calling thread's last wait or poll; None: for ever.
+    /// Waits until handlers have run since the calling thread's last wait or poll, for `timeout` at
+    /// most; None: without limit.
     pub fn am_wait(&self, timeout: Option<Duration>) -> Result<()> {
         self.wait_any(&[], true, timeout).map(drop)
     }
