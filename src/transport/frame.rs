@@ -186,7 +186,8 @@ impl Arrived {
 pub enum Class {
     /// Active messages (`llcl_am_*`) that are no responses.
     Requests,
-    /// The library's notice that a message was handled, for a sender that waits for it.
+    /// The library's notice that a message was handled, with its status and up to `medium` bytes
+    /// from the handler, for a sender that waits for it.
     Replies,
     /// Active messages that a handler sends in response to a message.
     Responses,

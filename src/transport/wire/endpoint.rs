@@ -3,8 +3,9 @@
 //!
 //! A sender takes the endpoint's lock and posts at once. Frames that the lane refuses stay in
 //! `outgoing`; the polling thread posts them. The polling thread sleeps on the lane's descriptor.
-//! On a wire without a descriptor it sleeps for at most `LONGEST` at a time, a sender wakes it
-//! since an answer is likely, and application threads that wait poll the wire as well (`polling`).
+//! On a wire without a descriptor it sleeps for the time that the lane names, or else for at most
+//! `LONGEST`; a sender wakes it since an answer is likely, and application threads that wait poll
+//! the wire as well (`polling`).
 
 mod news;
 mod polling;

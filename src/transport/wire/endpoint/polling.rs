@@ -8,7 +8,8 @@
 //! An application thread that stops polling tells nobody. The polling thread notices: while
 //! application threads poll it sleeps for `BESIDE` at a time, and when none has polled since its
 //! last look it polls again. It then polls without a pause, but with yields, until `LINGER` after
-//! the last event; after that it sleeps between two polls, longer each time, up to `LONGEST`.
+//! the last event; after that it sleeps between two polls, longer each time, up to `LONGEST` (or
+//! for the time that the lane names).
 
 use super::*;
 

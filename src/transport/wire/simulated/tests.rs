@@ -145,7 +145,7 @@ fn a_closed_lane_is_found_by_nobody() {
     let [mut here, mut there] = [0, 1].map(|me: usize| wires[me].lane().unwrap());
     there.close(Duration::ZERO).unwrap();
     let error = here.connect(1, &wires[1].card().unwrap()).unwrap_err();
-    assert!(error.message().contains("rank 1 has no end"), "{error}");
+    assert!(error.message().contains("rank 1 is not on the simulated network"), "{error}");
 }
 
 /// A receiver that gives no frame of a class back stops this class only, and loses no frame.
