@@ -1,5 +1,5 @@
 load plots . '/common.gp'
-# One case, who and number of ranks.
+# The rows of one case, one library or MPI, and one number of ranks.
 of(what, who, ranks) = sprintf("< awk -F, -v w='%s' -v m='%s' -v n=%d '$2 == w && $3 == m && $6 == n' '%s'", what, who, ranks, csv)
 set logscale xy
 @size_tics

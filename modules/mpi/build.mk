@@ -1,4 +1,4 @@
-# make mpi MPICC=...: the module by which libllcl uses that MPI as a wire. Needs libclang, as mpi-sys does.
+# make mpi MPICC=...: builds the wire module for that MPI. Needs libclang, because mpi-sys does.
 MPICC ?= mpicc
 # Open MPI's compiler wrapper knows --showme, MPICH's -show only.
 MPI_KIND = $(if $(shell $(MPICC) --showme:version 2>/dev/null),openmpi,mpich)
