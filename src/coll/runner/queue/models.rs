@@ -15,11 +15,11 @@
 //! | full_fence: none at all, or not after a signal; no look after a signal | 14 each |
 //! | release: no fence after it | 10 |
 //! | give_back: Relaxed | 3 |
-//! | give_back: the next step not stored | steps are run again: `assert_ran` of those with two steps |
+//! | give_back: the next step not stored | those with two steps: assert_ran() |
 //! | finish: Relaxed | 3 |
 //! | finish: "active" stays | 14 |
 //! | finish: `at` stays | 1, the next round |
-//! | claim: also what somebody has | 14 |
+//! | claim: also a claimed queue | 14 |
 //! | activate: Relaxed | 1, sees the round |
 //! | control: Relaxed | 3 |
 //! | end_polling: does nothing | 5 |
