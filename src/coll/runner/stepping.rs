@@ -43,7 +43,7 @@ pub trait Ranks {
     /// Moves or combines the bytes of a step. An error ends the run of this queue: a put found no
     /// room, or the plan has failed.
     fn perform(&self, step: Self::Step, round: u32, worklist: &mut Worklist) -> Result<(), End>;
-    /// Stores the signal of a step of `rank`, which was run in that rank's round `round`. Returns the
+    /// Stores the signal of a step of `rank` that was run in that rank's round `round`. Returns the
     /// rank and the queue that were signalled, if any.
     fn signal(&self, rank: usize, step: Self::Step, round: u32) -> Option<(usize, usize)>;
     /// Whether a thread of any rank may run the steps of `rank`.
