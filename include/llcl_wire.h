@@ -17,8 +17,10 @@
  * - if caps() sets read and write, and register_ and deregister are there: reads and writes of peers' memory in class LLCL_CLASS_RMA, each with one
  *   piece; a write of at most inline_most bytes has the flag LLCL_WF_INLINE;
  * - if atomics[0] contains compare-and-swap, too: atomics without pieces on aligned words of 8 bytes, in class LLCL_CLASS_RMA, for any rank including
- *   this one.
- * libllcl does not use notices, orders, the flags NOTICE, FENCE and SILENT, and the commands EXPECT and DELIVER so far. */
+ *   this one;
+ * - if caps() sets read and write, notice_bits is 8 or more, atomics[0] contains fetch-and-add, and message_most is 0, 512 or more: for small messages
+ *   of a stream, fetch-and-adds, reads of 8 bytes, and writes of at most 512 bytes with the flag LLCL_WF_NOTICE, in class LLCL_CLASS_RMA.
+ * libllcl does not use orders, the flags FENCE and SILENT, and the commands EXPECT and DELIVER so far. */
 #ifndef LLCL_WIRE_H
 #define LLCL_WIRE_H
 
@@ -50,7 +52,8 @@ enum { LLCL_CLASS_ANSWER, LLCL_CLASS_LIB, LLCL_CLASS_USER, LLCL_CLASS_RMA, LLCL_
 /* llcl_wire_command_t.op */
 enum { LLCL_W_READ = 1, LLCL_W_WRITE, LLCL_W_ATOMIC, LLCL_W_FRAME, LLCL_W_EXPECT, LLCL_W_DELIVER };
 
-/* llcl_wire_command_t.flags. INLINE: post() copies the bytes. SILENT: no LLCL_WE_DONE on success */
+/* llcl_wire_command_t.flags. INLINE: post() copies the bytes. NOTICE, of a write: the peer gets LLCL_WE_NOTICE when the bytes are in
+ * its memory. SILENT: no LLCL_WE_DONE on success */
 enum { LLCL_WF_INLINE = 1, LLCL_WF_NOTICE = 2, LLCL_WF_FENCE = 4, LLCL_WF_SILENT = 8 };
 
 /* A buffer in this process's memory. local: the local key of its registration; 0: the wire needs none */
@@ -66,7 +69,7 @@ typedef struct {
     uint64_t remote, wire[4]; /* remote address in the peer's process, and llcl_wire_key_t.wire of its registration */
     uint64_t size;            /* sum of all pieces; of an atomic, the size of the word */
     uint64_t operand, compare; /* compare: the value that a compare-and-swap expects; operand: its new value, or the operand of another atomic */
-    uint32_t notice, order;    /* commands with one order other than 0 keep their order */
+    uint32_t notice, order;    /* notice: the number that a write with NOTICE brings, of notice_bits; commands with one order other than 0 keep their order */
     const llcl_wire_piece_t *piece; /* valid during post() */
     uint64_t reserved[4];
 } llcl_wire_command_t;
@@ -76,10 +79,10 @@ enum {
     LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before. After a read the bytes are in
                             the local buffer; after a write the peer's threads see them */
     LLCL_WE_FRAME,       /* a frame has arrived: peer (its sender), cls, bytes, size; frame is the number for give_back() */
-    LLCL_WE_NOTICE,      /* a write with notice has arrived */
+    LLCL_WE_NOTICE,      /* a write with notice has arrived, and its bytes are in memory: peer (its sender), tag (the notice) */
     LLCL_WE_CONNECTED,   /* the connection to peer is established */
     LLCL_WE_LOST,        /* the network does not reach peer any more: status */
-    LLCL_WE_FENCED,      /* nothing that peer has sent arrives after this event */
+    LLCL_WE_FENCED,      /* nothing that peer has sent arrives after this event, no notice either */
     LLCL_WE_UNFENCEABLE, /* the module cannot tell when the last data of peer arrives */
     LLCL_WE_DEVICE,      /* the adapter has failed: status */
     LLCL_WE_SERVED       /* poll() has progressed an operation of peer; libllcl goes on polling, since peer probably continues */
@@ -95,7 +98,7 @@ typedef struct {
 } llcl_wire_event_t;
 
 /* The abilities of a wire. caps() fills in the fields within struct_size; fields that a module does not know stay 0. So far libllcl reads read,
- * write, frame, threads, atomics[0], inline_most, needs_local_key, frame_most, card_bytes and message_most. */
+ * write, frame, threads, atomics[0], notice_bits, inline_most, needs_local_key, frame_most, card_bytes and message_most. */
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;

@@ -9,6 +9,7 @@
 
 mod news;
 mod polling;
+mod ways;
 
 use super::ended::{End, Ended};
 use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
@@ -17,6 +18,7 @@ use super::packet::{self, OwnedFrame, packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
 use super::remote::{Memory, Posted};
+use super::tickets::Tickets;
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
 use crate::transport::frame::{Class, Frame};
@@ -85,6 +87,8 @@ struct Shared {
 struct State {
     lane: Box<dyn WireLane>,
     grants: Grants,
+    /// Where the wire can do what it needs. Behind the lane, which may use its memory.
+    tickets: Option<Tickets>,
     receipts: Receipts,
     joins: Joins,
     outgoing: Outgoing,
@@ -137,6 +141,7 @@ impl State {
     /// to the peer from now on.
     fn mark_lost(&mut self, me: u32, peer: u32, why: &str) {
         self.outgoing.discard(peer);
+        self.tickets.iter_mut().for_each(|tickets| tickets.lose(peer));
         if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
             self.report(me, peer, why);
             self.lost.push((peer, Some(Instant::now() + PATIENCE)));
@@ -177,20 +182,15 @@ impl State {
             Packet::Asked => self.receipts.asked(from),
             Packet::Told => self.receipts.told(from),
             Packet::Relayed(bytes) => (self.relayed)(from, bytes),
+            Packet::Use(number, told) => self.told_of_use((from, number, told), out),
             packet => return self.grants.take(from, packet, event.frame, out),
         }
         Ok(Taken::Copied)
     }
 
-    /// Whether the endpoint accepts one more frame of this size that needs a grant.
-    fn has_room(&self, to: u32, line: Line, class: Class, size: usize) -> bool {
-        self.outgoing.waiting() < QUEUED[usize::from(class != Class::Lib)]
-            && self.grants.has_room(to, line, size)
-    }
-
     /// Whether frames wait for a slot or for the lane: a later round may succeed without an event.
     fn is_stuck(&self) -> bool {
-        self.grants.is_stuck() || self.outgoing.waiting() > 0
+        self.grants.is_stuck() || self.waits_for_lane()
     }
 }
 
@@ -205,8 +205,12 @@ impl Shared {
                 state.outgoing.add(*to, packet);
             }
         }
-        let State { lane, outgoing, .. } = &mut *state;
-        for (peer, why) in outgoing.pump(&mut **lane) {
+        let State { lane, outgoing, tickets, .. } = &mut *state;
+        let mut refused = outgoing.pump(&mut **lane);
+        if let Some(tickets) = tickets {
+            refused.extend(tickets.pump(&mut **lane));
+        }
+        for (peer, why) in refused {
             state.mark_lost(self.me, peer, &format!("refused: {why}"));
         }
     }
@@ -215,7 +219,7 @@ impl Shared {
     /// for them.
     fn send_and_wake(&self, mut state: MutexGuard<'_, State>, out: Out) {
         self.send(&mut state, out);
-        let waiting = state.outgoing.waiting() > 0;
+        let waiting = state.waits_for_lane();
         if state.must_wake(waiting) {
             drop(state);
             self.wake.wake();
@@ -265,6 +269,7 @@ impl Endpoint {
         let state = State {
             lane: wire.lane()?,
             grants: Grants::default(),
+            tickets: Tickets::new(&wire, &caps)?,
             receipts: Receipts::new(size),
             joins: Joins::default(),
             outgoing: Outgoing::new(caps.frame_most),
@@ -321,9 +326,7 @@ impl Endpoint {
             None => out.push((to, Packet::Frame(None, OwnedFrame::of(class, frame)))),
             Some(line) if !state.has_room(to, line, class, size) => return false,
             Some(line) => {
-                if state.grants.send(to, line, OwnedFrame::of(class, frame), &mut out) {
-                    state.receipts.sent(to);
-                }
+                state.send(to, line, OwnedFrame::of(class, frame), &mut out);
             }
         }
         self.shared.send_and_wake(state, out);
@@ -334,8 +337,9 @@ impl Endpoint {
     /// for dead ranks do not count. Asks the receivers where it does not know, so poll it.
     pub fn has_delivered_all(&self) -> bool {
         let (mut out, mut state) = (Out::new(), self.shared.lock());
-        let State { grants, receipts, .. } = &mut *state;
-        let all = receipts.all_delivered(grants, &mut out);
+        let State { grants, receipts, tickets, .. } = &mut *state;
+        let taken = tickets.as_mut().is_none_or(Tickets::all_delivered);
+        let all = receipts.all_delivered(grants, &mut out) && taken;
         self.shared.send_and_wake(state, out);
         all
     }
@@ -344,6 +348,7 @@ impl Endpoint {
     pub fn mark_dead(&self, peer: u32) {
         let mut state = self.shared.lock();
         state.grants.mark_dead(peer);
+        state.tickets.iter_mut().for_each(|tickets| tickets.mark_dead(peer));
         state.receipts.mark_dead(peer);
         state.outgoing.discard(peer);
         let lost = state.lost.iter_mut().filter(|(lost, _)| *lost == peer);
@@ -375,3 +380,7 @@ impl Drop for Endpoint {
 mod memory;
 #[cfg(all(test, feature = "simulated", not(loom)))]
 mod tests;
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod trips;
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod uses;

@@ -26,6 +26,7 @@
 //!   a frame for the same peer waits already.
 
 use super::packet::OwnedFrame;
+use super::tickets::Use;
 use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::Class;
 use std::collections::btree_map::Entry;
@@ -80,6 +81,8 @@ pub enum Packet {
     Asked,
     /// All lies in slots.
     Told,
+    /// Of the use of slots that an offer with this number began. See `super::tickets`.
+    Use(u64, Use),
     /// What the hubs of two machines tell each other; see `crate::bootstrap`.
     Relayed(Vec<u8>),
 }
@@ -155,6 +158,8 @@ pub struct Grants {
     free: [usize; LINES],
     knocking: [VecDeque<Knocking>; LINES],
     come: [VecDeque<(u32, OwnedFrame)>; LINES],
+    /// Peers whose knocks were answered and said that more frames wait, for whoever clears it.
+    pub streams: Vec<u32>,
     /// Most buffers that were ever in use or granted.
     pub most: [usize; LINES],
 }
@@ -174,6 +179,7 @@ impl Default for Grants {
             free: std::array::from_fn(buffers_of),
             knocking: Default::default(),
             come: Default::default(),
+            streams: Vec::new(),
             most: [0; LINES],
         }
     }
@@ -209,6 +215,11 @@ impl Grants {
             }
         }
         true
+    }
+
+    /// Whether a knock to a peer is under way.
+    pub fn knocks(&self, to: u32, line: Line) -> bool {
+        self.sending.contains_key(&(to, line))
     }
 
     /// Whether a peer has been sent all that was taken for it.
@@ -292,7 +303,7 @@ impl Grants {
                     peer.telling = false;
                 }
             }
-            Packet::Asked | Packet::Told | Packet::Relayed(_) => {
+            Packet::Asked | Packet::Told | Packet::Use(..) | Packet::Relayed(_) => {
                 return Err("no packet of grants".into());
             }
         }
@@ -308,6 +319,7 @@ impl Grants {
         back: &mut Vec<u64>,
     ) {
         for line in 0..LINES {
+            self.answer_knocks(line, back);
             while let Some((from, frame)) = self.come[line].front()
                 && deliver(*from, frame)
             {
@@ -316,8 +328,9 @@ impl Grants {
                 }
                 self.come[line].pop_front();
                 self.free[line] += 1;
+                // What a knock has brought does not wait for the next round.
+                self.answer_knocks(line, back);
             }
-            self.answer_knocks(line, back);
         }
         for (number, peer) in &mut self.receiving {
             if peer.news && !peer.telling {
@@ -345,6 +358,9 @@ impl Grants {
                 self.come[line].push_back((from, first));
             }
             if !self.dead.contains(&from) {
+                if knock.demand > 0 {
+                    self.streams.push(from);
+                }
                 let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
                 let share = knock.demand.min(share);
                 self.free[line] -= share;

@@ -4,9 +4,9 @@
 //! The traits in this file state what a network must implement: a [`Wire`] is one network as one
 //! rank uses it; a [`WireLane`] is its queue of commands and events, used by one thread at a time.
 //! `simulated` is the shortest implementation. [`endpoint`] implements, once for all wires, what
-//! every network needs above that: credits ([`grants`]), the encoding of packets (`packet`), their
-//! segmentation (`pieces`), confirmation of delivery (`receipts`), the numbering of reads, writes
-//! and atomics (`remote`), and the polling thread.
+//! every network needs above that: credits ([`grants`], [`tickets`]), the encoding of packets
+//! (`packet`), their segmentation (`pieces`), confirmation of delivery (`receipts`), the numbering
+//! of reads, writes and atomics (`remote`), and the polling thread.
 //!
 //! [`Command`] and [`Event`] have the layout of `llcl_wire.h`, so arrays of them go to a module
 //! without conversion. Further abilities of networks become further values of `op` and `event`;
@@ -25,6 +25,7 @@ pub mod remote;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 mod table;
+pub mod tickets;
 
 use crate::fail;
 use crate::util::status::{Result, Status};
@@ -71,6 +72,8 @@ pub struct Caps {
     /// The atomic operations that the wire offers on aligned words of 8 bytes: bit n stands for
     /// the `LLCL_OP_*` with number n.
     pub atomics: u64,
+    /// The number of bits of a notice, see [`Command::NOTICE`]; 0: writes have none.
+    pub notice_bits: u32,
 }
 
 /// The keys of one registration of memory.
@@ -121,7 +124,8 @@ pub struct Command {
     pub operand: u64,
     /// The value that a compare-and-swap expects.
     pub compare: u64,
-    notice: u32,
+    /// The number that a write with [`Command::NOTICE`] brings, of [`Caps::notice_bits`].
+    pub notice: u32,
     order: u32,
     /// The local buffers.
     pub piece: *const Piece,
@@ -140,6 +144,8 @@ impl Command {
     pub const FRAME: u8 = 4;
     /// A flag of a write of at most [`Caps::inline_most`] bytes: post() copies the bytes.
     pub const INLINE: u32 = 1;
+    /// A flag of a write: the peer gets [`Event::NOTICE`] when the bytes are in its memory.
+    pub const NOTICE: u32 = 2;
 
     /// The command that sends one piece as a frame. The lane reads `piece` during post() only, and
     /// the bytes to which it points until the event of `tag`.
@@ -177,7 +183,7 @@ pub struct Event {
     pub status: i32,
     /// [`Event::FRAME`]: the class of the frame.
     pub class: u32,
-    /// [`Event::DONE`]: the tag of the command.
+    /// [`Event::DONE`]: the tag of the command; [`Event::NOTICE`]: the notice.
     pub tag: u64,
     /// [`Event::DONE`] of an atomic: the value that the word had before.
     pub fetched: u64,
@@ -195,6 +201,8 @@ impl Event {
     pub const DONE: u32 = 1;
     /// A frame has arrived.
     pub const FRAME: u32 = 2;
+    /// A write with notice has arrived, and its bytes are in memory. `tag` is the notice.
+    pub const NOTICE: u32 = 3;
     /// A connection is established.
     pub const CONNECTED: u32 = 4;
     /// The network does not reach the peer any more.

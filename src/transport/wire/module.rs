@@ -283,6 +283,7 @@ impl Wire for Opened {
             needs_local_key: caps.needs_local_key != 0,
             message_most: caps.message_most,
             atomics: caps.atomics[0],
+            notice_bits: caps.notice_bits,
         }
     }
 

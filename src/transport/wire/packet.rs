@@ -7,7 +7,7 @@
 //! | 1 | 1 | class of the message in it; [`NONE`]: it contains no message |
 //! | 2 | 1 | line of credits; [`NONE`]: the packet needs no credit |
 //! | 3 | 1 | 0 |
-//! | 4 | 4 | of a knock: number of frames that wait behind the first; else 0 |
+//! | 4 | 4 | of a knock: frames that wait behind the first; of a use: its kind; else 0 |
 //! | 8 | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
 //!
 //! | at | size | a message |
@@ -23,6 +23,7 @@
 //! | 24 | - | header, payload |
 
 use super::grants::{Knock, LINES, Line, Packet};
+use super::tickets::{Place, Use};
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::{CHUNK, MESSAGE_WORDS};
 
@@ -33,12 +34,16 @@ const TAKEN: u8 = 4;
 const ASKED: u8 = 5;
 const TOLD: u8 = 6;
 const RELAYED: u8 = 7;
+/// See `super::tickets`; it brings the number of the offer.
+const USE: u8 = 8;
 /// No class, or no line.
 const NONE: u8 = 255;
 /// Length of a packet's head.
 const HEAD: usize = 8;
 /// Length of a message's head, in front of the header.
 const FRAME_HEAD: usize = 24;
+/// Bytes of a packet before the header of a message.
+pub const FRAME_BEFORE: usize = HEAD + FRAME_HEAD;
 /// Most bytes of a message's header.
 const HEADER: usize = 64;
 /// Most bytes of a packet.
@@ -145,7 +150,36 @@ pub fn bytes_of(packet: &Packet) -> Vec<u8> {
         Packet::Taken => make(TAKEN, None, None, 0, &[]),
         Packet::Asked => make(ASKED, None, None, 0, &[]),
         Packet::Told => make(TOLD, None, None, 0, &[]),
+        Packet::Use(number, told) => {
+            let (which, numbers) = words_of(told);
+            make(USE, None, None, which, &[&[*number], &numbers[..]].concat())
+        }
         Packet::Relayed(bytes) => [make(RELAYED, None, None, 0, &[]), bytes.clone()].concat(),
+    }
+}
+
+/// The number of a kind of [`Use`], and its numbers.
+fn words_of(told: &Use) -> (usize, Vec<u64>) {
+    match told {
+        Use::Offer(place) => (0, [&[place.start], &place.key[..]].concat()),
+        Use::Accepted => (1, vec![]),
+        Use::Revoked => (2, vec![]),
+        Use::Released(count) => (3, vec![*count]),
+        Use::Closed => (4, vec![]),
+    }
+}
+
+/// Decodes what words_of() has encoded. None: no kind has this number, or not so many numbers.
+fn use_of(which: usize, words: &[u64]) -> Option<Use> {
+    match (which, words) {
+        (0, [start, key @ ..]) => {
+            Some(Use::Offer(Place { start: *start, key: key.try_into().ok()? }))
+        }
+        (1, []) => Some(Use::Accepted),
+        (2, []) => Some(Use::Revoked),
+        (3, [count]) => Some(Use::Released(*count)),
+        (4, []) => Some(Use::Closed),
+        _ => None,
     }
 }
 
@@ -166,7 +200,7 @@ pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
         None if bytes[1] == NONE => None,
         None => return Err(format!("class {}, expected less than 5", bytes[1])),
     };
-    if demand != 0 && what != KNOCK {
+    if demand != 0 && what != KNOCK && what != USE {
         return Err(format!("a demand of {demand} in packet {what}, expected 0"));
     }
     let rest = match (what, rest.split_at_checked(8)) {
@@ -189,6 +223,13 @@ pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
             let (answered, granted) =
                 (std::array::from_fn(word), std::array::from_fn(|line| word(LINES + line)));
             return Ok(Packet::Grants(answered, granted));
+        }
+        (USE, None, None) if rest.len() >= 8 && rest.len().is_multiple_of(8) => {
+            let words: Vec<u64> =
+                (0..rest.len()).step_by(8).map(|at| number(rest, at, 8)).collect();
+            if let Some(told) = use_of(demand, &words[1..]) {
+                return Ok(Packet::Use(words[0], told));
+            }
         }
         (RELAYED, None, None) => return Ok(Packet::Relayed(rest.to_vec())),
         (TAKEN, None, None) if rest.is_empty() => return Ok(Packet::Taken),

@@ -26,7 +26,9 @@ use std::time::{Duration, Instant};
 mod accesses;
 mod memory;
 mod nature;
+mod traffic;
 pub use nature::Nature;
+use traffic::Traffic;
 
 /// Most commands of a lane that are not completed.
 const DEPTH: usize = 64;
@@ -42,6 +44,7 @@ enum Comes {
         answer_to: Arc<Card>,
         class: u32,
         bytes: Box<[u8]>,
+        crossings: u64,
     },
     /// The access with this number, which the rank itself has posted, is to be executed.
     Due(u64),
@@ -51,12 +54,19 @@ enum Comes {
         access: Access,
         bytes: Box<[u8]>,
     },
+    /// A peer has written bytes here, with a notice.
+    Notice {
+        from: u32,
+        notice: u32,
+        crossings: u64,
+    },
     /// The completion of a command that the rank itself has posted.
     Done {
         tag: u64,
         peer: u32,
         status: Status,
         fetched: u64,
+        crossings: u64,
     },
 }
 
@@ -87,6 +97,7 @@ struct Card {
     /// The lane's descriptor, if the network has one.
     news: Option<Wake>,
     registered: Mutex<Registered>,
+    traffic: Traffic,
 }
 
 /// The adapters of the process, by number.
@@ -112,24 +123,11 @@ impl Simulated {
         let card = Arc::new(Card {
             arrivals: Mutex::default(),
             registered: Mutex::default(),
+            traffic: Traffic::default(),
             news: if nature.has_fd { Some(Wake::new()?) } else { None },
         });
         lock(&CARDS).insert(number, Arc::downgrade(&card));
         Ok(Simulated { me, nature, number, card })
-    }
-}
-
-#[cfg(test)]
-impl Simulated {
-    /// Number of frames in the network for this rank, and the sum of their sizes.
-    pub fn coming(&self) -> (usize, usize) {
-        let arrivals = lock(&self.card.arrivals);
-        let size = |comes: &Comes| match comes {
-            Comes::Frame { bytes, .. } => Some(bytes.len()),
-            _ => None,
-        };
-        let all = arrivals.coming.iter().flat_map(BTreeMap::values).filter_map(size);
-        all.fold((0, 0), |(count, sum), size| (count + 1, sum + size))
     }
 }
 
@@ -249,7 +247,9 @@ impl Lane {
         let (arrivals, now) = (lock(&self.card.arrivals), Instant::now());
         let comes = |rank: u32| {
             let of = |comes: &Comes| match comes {
-                Comes::Frame { from, .. } | Comes::Late { from, .. } => *from == rank,
+                Comes::Frame { from, .. }
+                | Comes::Late { from, .. }
+                | Comes::Notice { from, .. } => *from == rank,
                 Comes::Done { peer, .. } => *peer == rank,
                 Comes::Due(number) => self.accesses.get(number).is_some_and(|it| it.peer == rank),
             };
@@ -280,8 +280,9 @@ impl Lane {
     /// Handles an arrival, and returns its event, if it has one.
     fn event_of(&mut self, comes: Comes) -> Option<Event> {
         match comes {
-            Comes::Done { tag, peer, status, fetched } => {
+            Comes::Done { tag, peer, status, fetched, crossings } => {
                 self.under_way -= 1;
+                self.card.traffic.came(crossings);
                 let status = status.0;
                 Some(Event { tag, status, fetched, ..Event::about(Event::DONE, peer) })
             }
@@ -289,14 +290,21 @@ impl Lane {
                 self.execute(number);
                 None
             }
-            Comes::Late { access, mut bytes, .. } => {
+            Comes::Late { from, access, mut bytes } => {
                 let registered = lock(&self.card.registered);
                 // SAFETY: registered memory is valid until deregister(), which takes this lock;
                 // the bytes are in `bytes`.
-                unsafe { registered.execute(&access, bytes.as_mut_ptr(), bytes.len() as u64) };
-                None
+                let (status, _) =
+                    unsafe { registered.execute(&access, bytes.as_mut_ptr(), bytes.len() as u64) };
+                let notice = access.notice.filter(|_| status == Status::OK)?;
+                Some(Event { tag: notice.into(), ..Event::about(Event::NOTICE, from) })
             }
-            Comes::Frame { from, answer_to, class, bytes } => {
+            Comes::Notice { from, notice, crossings } => {
+                self.card.traffic.came(crossings);
+                Some(Event { tag: notice.into(), ..Event::about(Event::NOTICE, from) })
+            }
+            Comes::Frame { from, answer_to, class, bytes, crossings } => {
+                self.card.traffic.came(crossings);
                 self.peers.entry(from).or_insert(answer_to);
                 self.serial += 1;
                 let (frame, size) = (self.serial, bytes.len() as u64);
@@ -338,9 +346,10 @@ impl WireLane for Lane {
                 std::slice::from_raw_parts(piece.address, piece.size as usize)
             };
             let (from, answer_to) = (self.me, self.card.clone());
-            self.put(&to, Comes::Frame { from, answer_to, class, bytes: bytes.into() });
+            let (bytes, crossings) = (bytes.into(), self.card.traffic.frame());
+            self.put(&to, Comes::Frame { from, answer_to, class, bytes, crossings });
             let (tag, status) = (command.tag, Status::OK);
-            self.put_own(Comes::Done { tag, peer, status, fetched: 0 });
+            self.put_own(Comes::Done { tag, peer, status, fetched: 0, crossings: 0 });
         }
         let why = if taken == commands.len() { Status::OK } else { Status::RETRY_QUEUE_FULL };
         (taken, why)

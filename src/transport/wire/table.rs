@@ -29,7 +29,7 @@ pub struct CapsTable {
     pub frame: u32,
     two_sided: u32,
     ordered: u32,
-    notice_bits: u32,
+    pub notice_bits: u32,
     remote_flag_ordered: u32,
     pub threads: u32,
     pub atomics: [u64; 2],

@@ -12,6 +12,7 @@
 //! for the time that the lane names).
 
 use super::*;
+use crate::transport::wire::tickets::Taker;
 
 /// How long the polling thread leaves the wire to application threads that poll, before it looks
 /// whether they still do.
@@ -68,6 +69,12 @@ impl Shared {
         let peer = event.peer;
         match event.event {
             Event::DONE if Posted::is_tag(event.tag) => ends.extend(state.posted.end(event)),
+            Event::DONE if Taker::is_tag(event.tag) => state.end_of_use(self.me, event, out),
+            Event::NOTICE => {
+                if let Err(why) = state.notice(event, self.medium) {
+                    state.report(self.me, peer, &why);
+                }
+            }
             Event::DONE => {
                 state.outgoing.done(event.tag);
                 if event.status != 0 {
@@ -99,6 +106,7 @@ impl Shared {
             }
             Event::FENCED => {
                 state.grants.fenced(peer);
+                state.tickets.iter_mut().for_each(|tickets| tickets.fenced(peer));
                 state.joins.forget(peer);
                 state.outgoing.fenced(peer);
                 ends.extend(state.posted.end_all(peer));
@@ -125,10 +133,14 @@ impl Shared {
         for event in &events[..count] {
             self.event(state, event, (&mut out, &mut answers, &mut ends));
         }
-        let State { grants, receipts, lane, .. } = state;
+        let State { grants, receipts, lane, tickets, .. } = state;
         let (into_slot, mut back) =
             (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());
         grants.serve(into_slot, &mut out, &mut back);
+        match tickets {
+            Some(tickets) => tickets.serve(&mut grants.streams, into_slot, &mut out),
+            None => grants.streams.clear(),
+        }
         back.into_iter().for_each(|frame| lane.give_back(frame));
         receipts.tell(grants, &mut out);
         self.send(state, out);

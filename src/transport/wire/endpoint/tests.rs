@@ -3,7 +3,7 @@ use crate::transport::CHUNK;
 use crate::transport::frame::LARGEST;
 use crate::transport::remote::{Posting, Stopped, What};
 use crate::transport::wire::simulated::{Nature, Simulated};
-use crate::transport::wire::{Caps, Command, Piece};
+use crate::transport::wire::{Caps, Command, Key, Piece};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 const MEDIUM: usize = 4096;
@@ -141,6 +141,14 @@ impl Wire for Fragile {
 
     fn card(&self) -> Result<Vec<u8>> {
         self.0.card()
+    }
+
+    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
+        self.0.register(address, size)
+    }
+
+    fn deregister(&self, key: &Key) -> Result<()> {
+        self.0.deregister(key)
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {

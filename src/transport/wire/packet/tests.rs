@@ -39,6 +39,11 @@ fn packets_come_as_they_were_sent() {
         Packet::Taken,
         Packet::Asked,
         Packet::Told,
+        Packet::Use(5, Use::Offer(Place { start: 1 << 47, key: [1, 2, 3, u64::MAX] })),
+        Packet::Use(1 << 40, Use::Accepted),
+        Packet::Use(7, Use::Revoked),
+        Packet::Use(7, Use::Released(1 << 50)),
+        Packet::Use(7, Use::Closed),
     ];
     for packet in &packets {
         let bytes = bytes_of(packet);

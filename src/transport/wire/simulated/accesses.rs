@@ -3,6 +3,7 @@
 use super::memory::Access;
 use super::{Card, Comes, Lane, lock};
 use crate::transport::wire::Command;
+use crate::util::status::Status;
 use std::sync::Arc;
 
 /// A read, a write or an atomic that the lane has taken and not executed.
@@ -13,6 +14,8 @@ pub(super) struct Begun {
     pub(super) access: Access,
     pub(super) local: *mut u8,
     pub(super) size: u64,
+    /// How many crossings of the network lie behind it at the peer.
+    crossings: u64,
     /// The bytes of an inline write, to which `local` points.
     _copy: Option<Box<[u8]>>,
 }
@@ -46,7 +49,8 @@ impl Lane {
         }
         self.serial += 1;
         let (number, access, to) = (self.serial, Access::of(command), to.clone());
-        let begun = Begun { tag: command.tag, peer, to, access, local, size, _copy: copy };
+        let (tag, crossings) = (command.tag, self.card.traffic.access());
+        let begun = Begun { tag, peer, to, access, local, size, crossings, _copy: copy };
         self.accesses.insert(number, begun);
         self.put_own(Comes::Due(number));
     }
@@ -66,6 +70,12 @@ impl Lane {
         let (status, fetched) =
             unsafe { registered.execute(&begun.access, begun.local, begun.size) };
         drop(registered);
-        self.put_own(Comes::Done { tag: begun.tag, peer: begun.peer, status, fetched });
+        if let Some(notice) = begun.access.notice.filter(|_| status == Status::OK) {
+            // The bytes are there.
+            let (from, crossings) = (self.me, begun.crossings);
+            self.put(&begun.to, Comes::Notice { from, notice, crossings });
+        }
+        let (tag, peer, crossings) = (begun.tag, begun.peer, begun.crossings + 1);
+        self.put_own(Comes::Done { tag, peer, status, fetched, crossings });
     }
 }

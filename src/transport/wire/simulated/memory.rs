@@ -26,13 +26,16 @@ pub struct Access {
     number: u64,
     operand: u64,
     compare: u64,
+    /// What its peer is told behind it.
+    pub notice: Option<u32>,
 }
 
 impl Access {
     /// The remote side of this command.
     pub fn of(command: &Command) -> Access {
-        let Command { op, atomic, remote, operand, compare, .. } = *command;
-        Access { op, atomic, remote, number: command.wire[0], operand, compare }
+        let Command { op, atomic, remote, operand, compare, flags, .. } = *command;
+        let notice = (flags & Command::NOTICE != 0).then_some(command.notice);
+        Access { op, atomic, remote, number: command.wire[0], operand, compare, notice }
     }
 
     /// Whether it is a plain write.

@@ -32,6 +32,7 @@ impl Nature {
             needs_local_key: seed % 3 == 2,
             message_most: [0, 1000, 1 << 16][at / 2 % 3],
             atomics: if remote { ATOMICS[[0, 1, 0, 2][at % 4]] } else { 0 },
+            notice_bits: if remote && seed % 8 != 5 { 8 } else { 0 },
         };
         Nature { seed, has_fd: seed % 2 == 1, caps }
     }
@@ -58,15 +59,17 @@ impl Nature {
                 "keys" => caps.needs_local_key = value != 0,
                 "message" => caps.message_most = value,
                 "atomics" => caps.atomics = ATOMICS[(value as usize).min(2)],
+                "notices" => caps.notice_bits = if value != 0 { 8 } else { 0 },
                 "fd" => nature.has_fd = value != 0,
                 _ => fail!(
                     ERR_INVALID,
                     "LLCL_WIRE_SEED has switch {switch}, expected atomics, fd, fence, frame, inline, \
-                     keys, message or remote"
+                     keys, message, notices or remote"
                 ),
             }
         }
         nature.caps.atomics *= u64::from(nature.caps.remote);
+        nature.caps.notice_bits *= u32::from(nature.caps.remote);
         Ok(nature)
     }
 

@@ -1,0 +1,272 @@
+//! Tickets: of streams, of the dead, of a sender that is stopped, of one that cannot be fenced.
+
+use super::*;
+use crate::transport::wire::simulated::{Nature, Simulated};
+use crate::transport::wire::{Caps, Command, Key};
+use std::cell::RefCell;
+
+/// A lane that takes no write while the test says so: its rank has tickets and does not use them.
+struct Held(Box<dyn WireLane>, Arc<AtomicBool>);
+
+impl WireLane for Held {
+    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
+        self.0.connect(peer, card)
+    }
+
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        let holds = self.1.load(Ordering::Relaxed);
+        let may = |command: &&Command| !holds || command.op != Command::WRITE;
+        let first = commands.iter().take_while(may).count();
+        // SAFETY: passed on to the caller.
+        let (count, why) = unsafe { self.0.post(peer, class, &commands[..first]) };
+        (
+            count,
+            if why == Status::OK && first < commands.len() {
+                Status::RETRY_QUEUE_FULL
+            } else {
+                why
+            },
+        )
+    }
+
+    fn poll(&mut self, events: &mut [Event]) -> usize {
+        self.0.poll(events)
+    }
+
+    fn give_back(&mut self, frame: u64) {
+        self.0.give_back(frame);
+    }
+
+    fn arm(&mut self) -> Armed {
+        self.0.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.0.disarm();
+    }
+
+    fn fence(&mut self, peer: u32) {
+        self.0.fence(peer);
+    }
+
+    fn close(&mut self, drain: Duration) -> Result<()> {
+        self.0.close(drain)
+    }
+}
+
+struct Holding(Simulated, Arc<AtomicBool>);
+
+impl Wire for Holding {
+    fn caps(&self) -> Caps {
+        self.0.caps()
+    }
+
+    fn card(&self) -> Result<Vec<u8>> {
+        self.0.card()
+    }
+
+    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
+        self.0.register(address, size)
+    }
+
+    fn deregister(&self, key: &Key) -> Result<()> {
+        self.0.deregister(key)
+    }
+
+    fn lane(&self) -> Result<Box<dyn WireLane>> {
+        Ok(Box::new(Held(self.0.lane()?, self.1.clone())))
+    }
+}
+
+/// Ranks without threads: the first is sent to by the others.
+struct Ranks {
+    ends: Vec<Option<Endpoint>>,
+    wires: Vec<Arc<Holding>>,
+    /// What the first has got, by sender, in any order.
+    came: RefCell<Vec<Vec<u64>>>,
+    sent: Vec<u64>,
+    looks: std::cell::Cell<u32>,
+}
+
+/// Frames that a rank sends to begin with.
+const MANY: u64 = 300;
+
+impl Ranks {
+    fn new(count: u32, name: &str) -> Ranks {
+        let nature = Nature::named(name).unwrap();
+        let wire = |me| Arc::new(Holding(Simulated::new(me, nature).unwrap(), Arc::default()));
+        let wires: Vec<_> = (0..count).map(wire).collect();
+        let end = |me: u32| {
+            let wire = wires[me as usize].clone();
+            Endpoint::without_thread((me, count), wire, 4096, no_slot(), no_news()).unwrap()
+        };
+        let ends: Vec<_> = (0..count).map(end).collect();
+        for (me, end) in (1..count).zip(&ends[1..]) {
+            end.connect(0, ends[0].card()).unwrap();
+            ends[0].connect(me, end.card()).unwrap();
+        }
+        Ranks {
+            ends: ends.into_iter().map(Some).collect(),
+            wires,
+            came: RefCell::new(vec![Vec::new(); count as usize]),
+            sent: vec![0; count as usize],
+            looks: std::cell::Cell::new(0),
+        }
+    }
+
+    /// Sends what is accepted of so many frames in all, of one class in turn.
+    fn put(&mut self, from: usize, all: u64) {
+        let Some(end) = &self.ends[from] else { return };
+        while self.sent[from] < all {
+            let tag = self.sent[from];
+            let (class, header) = match tag % 3 {
+                0 => (Class::Requests, &[1; 3][..]),
+                1 => (Class::Responses, &[1; 3][..]),
+                _ => (Class::Lib, &[1; 40][..]),
+            };
+            // Some do not fit into a slot of tickets.
+            let payload = vec![1; if tag % 17 == 5 { 900 } else { (tag * 7 % 400) as usize }];
+            let frame =
+                Frame { id: 1, kind: 2, tag, header, payload: &payload, label: 0, absent: false };
+            if !end.put(0, class, &frame, 4096) {
+                return;
+            }
+            self.sent[from] += 1;
+        }
+    }
+
+    /// One round of these ranks. The first finds room two times of three.
+    fn round(&self, ranks: &[usize]) {
+        let deliver = |from: u32, _: Class, frame: &Frame| {
+            self.looks.set(self.looks.get() + 1);
+            let room = !self.looks.get().is_multiple_of(3);
+            if room {
+                self.came.borrow_mut()[from as usize].push(frame.tag);
+            }
+            room
+        };
+        for end in ranks.iter().filter_map(|rank| self.ends[*rank].as_ref()) {
+            end.shared.round(end.shared.lock(), &deliver);
+        }
+    }
+
+    fn has_got(&self, from: usize, all: u64) -> bool {
+        let mut came = self.came.borrow()[from].clone();
+        came.sort_unstable();
+        assert!(came.is_sorted_by(|one, next| one < next), "a frame came twice");
+        came.len() as u64 == all
+    }
+
+    fn until(&mut self, what: &str, mut step: impl FnMut(&mut Ranks) -> bool) {
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !step(self) {
+            assert!(Instant::now() < limit, "{what}");
+        }
+    }
+
+    /// Sends frames of one rank, up to so many in all, until they have come, and that is known.
+    fn stream(&mut self, from: usize, all: u64, ranks: &[usize]) {
+        self.until("a frame has not come", |it| {
+            it.put(from, all);
+            it.round(ranks);
+            it.has_got(from, all)
+        });
+        self.until("nobody tells that all has come", |it| {
+            it.round(ranks);
+            it.ends[from].as_ref().is_some_and(Endpoint::has_delivered_all)
+        });
+    }
+
+    fn accesses(&self, rank: usize) -> u64 {
+        self.wires[rank].0.counts()[1]
+    }
+
+    fn hold(&self, rank: usize, holds: bool) {
+        self.wires[rank].1.store(holds, Ordering::Relaxed);
+    }
+
+    /// Makes a rank take tickets that it does not use.
+    fn take_tickets(&mut self, rank: usize) {
+        self.stream(rank, MANY, &[0, 1, 2]);
+        assert!(self.accesses(rank) > 0, "it has used tickets");
+        self.hold(rank, true);
+        let held = |it: &Ranks| {
+            let state = it.ends[rank].as_ref().unwrap().shared.lock();
+            state.tickets.as_ref().unwrap().taker.holds_writes()
+        };
+        self.until("it takes none", |it| {
+            it.put(rank, it.sent[rank] + 16);
+            it.round(&[0, rank]);
+            held(it)
+        });
+    }
+}
+
+fn natures(fence: u32) -> impl Iterator<Item = String> {
+    [1, 2, 4, 7].into_iter().map(move |seed| {
+        format!("{seed}:remote=1:atomics=1:notices=1:message=0:fd=0:fence={fence}")
+    })
+}
+
+/// The frames behind a knock take tickets; all come once, of all lines, and their sender learns it.
+#[test]
+fn frames_of_a_stream_take_tickets() {
+    for name in natures(1) {
+        let mut ranks = Ranks::new(3, &name);
+        for turn in 1..=3 {
+            ranks.stream(1, turn * MANY, &[0, 1, 2]);
+            ranks.stream(2, turn * MANY, &[0, 1, 2]);
+        }
+        assert!(ranks.accesses(1) > 50 && ranks.accesses(2) > 50, "tickets were used");
+    }
+}
+
+/// A sender dies between fetch-and-add and write: those who have tickets behind its own are not
+/// held up, and when it is fenced slots are used again.
+#[test]
+fn tickets_of_the_dead_are_skipped() {
+    for name in natures(1) {
+        let mut ranks = Ranks::new(3, &name);
+        ranks.stream(2, MANY, &[0, 1, 2]);
+        ranks.take_tickets(1);
+        ranks.ends[1] = None;
+        let first = ranks.ends[0].as_ref().unwrap();
+        first.mark_dead(1);
+        ranks.stream(2, 2 * MANY, &[0, 2]);
+        ranks.until("slots are used again", |it| {
+            let (before, all) = (it.accesses(2), it.sent[2] + 60);
+            it.stream(2, all, &[0, 2]);
+            it.accesses(2) > before + 20
+        });
+    }
+}
+
+/// Where the dead cannot be fenced their slots are not used again; others send by knocks.
+#[test]
+fn who_cannot_be_fenced_keeps_the_slots_and_holds_up_nobody() {
+    for name in natures(0) {
+        let mut ranks = Ranks::new(3, &name);
+        ranks.take_tickets(1);
+        ranks.ends[1] = None;
+        ranks.ends[0].as_ref().unwrap().mark_dead(1);
+        ranks.stream(2, MANY, &[0, 2]);
+        let before = ranks.accesses(2);
+        ranks.stream(2, 2 * MANY, &[0, 2]);
+        assert_eq!(ranks.accesses(2), before);
+    }
+}
+
+/// A sender that is stopped with tickets holds up others for a moment only, and what it has is
+/// sent when it goes on.
+#[test]
+fn a_stopped_sender_holds_up_nobody() {
+    for name in natures(1) {
+        let mut ranks = Ranks::new(3, &name);
+        ranks.take_tickets(1);
+        ranks.stream(2, 3 * MANY, &[0, 2]);
+        ranks.hold(1, false);
+        let all = ranks.sent[1];
+        ranks.stream(1, all, &[0, 1, 2]);
+        ranks.stream(2, 4 * MANY, &[0, 1, 2]);
+    }
+}

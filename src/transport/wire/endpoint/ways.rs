@@ -1,0 +1,80 @@
+//! Which way a frame goes that needs a slot of its receiver: by a knock and grants, or by a ticket.
+
+use super::*;
+use crate::transport::wire::tickets::{Use, Waiting};
+
+impl State {
+    /// Whether a frame goes by a ticket.
+    fn takes_ticket(&self, to: u32, line: Line, size: usize) -> bool {
+        let knocks = || self.grants.knocks(to, line);
+        self.tickets.as_ref().is_some_and(|it| it.taker.takes(to, line, size, knocks()))
+    }
+
+    /// Whether one more frame of so many bytes that needs a slot of its receiver is accepted.
+    pub(super) fn has_room(&self, to: u32, line: Line, class: Class, size: usize) -> bool {
+        let room = |tickets: &Tickets| tickets.taker.has_room(to, line);
+        self.outgoing.waiting() < QUEUED[usize::from(class != Class::Lib)]
+            && match self.takes_ticket(to, line, size) {
+                true => self.tickets.as_ref().is_some_and(room),
+                false => self.grants.has_room(to, line, size),
+            }
+    }
+
+    /// Takes a frame for which there is room.
+    pub(super) fn send(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) {
+        let takes = self.takes_ticket(to, line, frame.size());
+        match self.tickets.as_mut().filter(|_| takes) {
+            Some(tickets) => tickets.send(to, line, frame),
+            None => self.knock(to, line, frame, out),
+        }
+    }
+
+    fn knock(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) {
+        if self.grants.send(to, line, frame, out) {
+            self.receipts.sent(to);
+        }
+    }
+
+    /// Frames that cannot have tickets any more knock.
+    fn knock_all(&mut self, to: u32, left: Vec<Waiting>, out: &mut Out) {
+        left.into_iter().for_each(|(line, frame)| self.knock(to, line, frame, out));
+    }
+
+    /// A peer tells something of the use of slots.
+    pub(super) fn told_of_use(&mut self, (from, number, told): (u32, u64, Use), out: &mut Out) {
+        if self.grants.is_dead(from) || self.is_lost(from) {
+            return;
+        }
+        if self.tickets.is_none() && matches!(told, Use::Offer(_)) {
+            out.push((from, Packet::Use(number, Use::Released(0))));
+        }
+        let take = |tickets: &mut Tickets| tickets.take(from, number, told, out);
+        let left = self.tickets.as_mut().map(take).unwrap_or_default();
+        self.knock_all(from, left, out);
+    }
+
+    /// A write of tickets, a fetch-and-add or a read has ended.
+    pub(super) fn end_of_use(&mut self, me: u32, event: &Event, out: &mut Out) {
+        if event.status != 0 && !self.grants.is_dead(event.peer) {
+            self.report(me, event.peer, &format!("slots: {:?}", Status(event.status)));
+        }
+        let done = |tickets: &mut Tickets| tickets.done(event, out);
+        let left = self.tickets.as_mut().map(done).unwrap_or_default();
+        self.knock_all(event.peer, left, out);
+    }
+
+    /// A write with notice has come; what is wrong with it.
+    pub(super) fn notice(
+        &mut self,
+        event: &Event,
+        medium: usize,
+    ) -> std::result::Result<(), String> {
+        let tickets = self.tickets.as_mut().ok_or("a notice, but no slots were offered")?;
+        tickets.notice(event.peer, event.tag, medium)
+    }
+
+    /// Whether something waits for the lane, or for slots of a peer that must be looked at again.
+    pub(super) fn waits_for_lane(&self) -> bool {
+        self.outgoing.waiting() > 0 || self.tickets.as_ref().is_some_and(Tickets::is_stuck)
+    }
+}

@@ -1,0 +1,395 @@
+//! The sender's side: tickets that this rank has taken, and the frames that wait for them.
+
+use super::area::{self, Area};
+use super::{Place, SLOTS, SMALL, Use, Waiting, fits};
+use crate::transport::wire::grants::{Line, Out, Packet};
+use crate::transport::wire::packet::{OwnedFrame, bytes_of};
+use crate::transport::wire::{CLASS_RMA, Command, Event, Piece, WireLane};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// Of a tag of this; with the bit above it is one of `remote::Posted`.
+const TICKETS: u64 = 1 << 62;
+const POSTED: u64 = 1 << 63;
+/// Most receivers whose offers are kept.
+const PEERS: usize = 64;
+/// Frames of a line to one peer that wait, and to all.
+const DEPTH: usize = 16;
+const WAITING: usize = 256;
+/// Most commands that are posted at a time.
+const BATCH: usize = 16;
+/// How long this rank waits before it reads again how many slots are free: first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+/// Fetch-and-add of LLCL_TYPE_U64, by the numbers of `llcl.h`.
+const ADD: u8 = 5;
+const U64: u8 = 4;
+
+/// What is known of one line at a peer.
+#[derive(Default)]
+struct Held {
+    waiting: VecDeque<OwnedFrame>,
+    /// Tickets that were taken and not used.
+    tickets: std::ops::Range<u64>,
+    /// The first ticket without a slot, as far as is known.
+    limit: u64,
+    /// The ticket behind the last that was used, of those since the last offer.
+    used: u64,
+    /// A fetch-and-add is under way; a read of RecvCNT.
+    taking: bool,
+    looking: bool,
+    /// When RecvCNT may be read again, and how much later the time after that.
+    again: Option<Instant>,
+    pause: Duration,
+}
+
+impl Held {
+    /// Whether frames that come now should wait here, and not knock.
+    fn is_busy(&self) -> bool {
+        self.taking || !self.tickets.is_empty() || !self.waiting.is_empty()
+    }
+
+    /// Whether all that was written was taken from its slot.
+    fn is_delivered(&self) -> bool {
+        !self.is_busy() && (self.used == 0 || self.limit >= self.used.saturating_add(SLOTS))
+    }
+}
+
+/// A peer whose slots this rank may use.
+struct Record {
+    number: u64,
+    place: Place,
+    lines: [Held; SMALL],
+    /// Frames that were written, or will be.
+    sent: u64,
+    /// Commands that have not ended.
+    under_way: usize,
+    /// No further ticket may be used; that was answered.
+    revoked: bool,
+    released: bool,
+    /// Somebody waits until all is delivered.
+    asked: bool,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Take(u64),
+    Look,
+    /// The ticket.
+    Write(u64),
+}
+
+/// A command that has not ended.
+struct Begun {
+    peer: u32,
+    number: u64,
+    line: Line,
+    what: What,
+    /// Its bytes, and how many.
+    place: Option<(usize, u64)>,
+}
+
+/// See the head of the file.
+#[derive(Default)]
+pub struct Taker {
+    records: BTreeMap<u32, Record>,
+    waiting: [usize; SMALL],
+    begun: BTreeMap<u64, Begun>,
+    /// What was not posted, by peer; no queue is empty.
+    queues: BTreeMap<u32, VecDeque<u64>>,
+    tags: u64,
+}
+
+impl Taker {
+    /// Whether this is a tag of a command of this.
+    pub fn is_tag(tag: u64) -> bool {
+        tag & (TICKETS | POSTED) == TICKETS
+    }
+
+    /// Whether a frame goes by a ticket: it fits, the peer's slots may be used, and other frames
+    /// are under way there. `knocks`: a knock is.
+    pub fn takes(&self, to: u32, line: Line, size: usize, knocks: bool) -> bool {
+        let may = |record: &Record| !record.revoked && (knocks || record.lines[line].is_busy());
+        fits(line, size) && self.records.get(&to).is_some_and(may)
+    }
+
+    /// Whether one more frame of which takes() is true may wait.
+    pub fn has_room(&self, to: u32, line: Line) -> bool {
+        let room = |record: &Record| record.lines[line].waiting.len() < DEPTH;
+        self.waiting[line] < WAITING && self.records.get(&to).is_some_and(room)
+    }
+
+    /// Takes a frame of which takes() is true.
+    pub fn send(&mut self, area: &mut Area, to: u32, line: Line, frame: OwnedFrame) {
+        if let Some(record) = self.records.get_mut(&to) {
+            record.lines[line].waiting.push_back(frame);
+            self.waiting[line] += 1;
+            self.advance(area, to, line, Instant::now());
+        }
+    }
+
+    /// A peer offers its slots. False: too many do.
+    pub fn accept(&mut self, from: u32, number: u64, place: Place) -> bool {
+        // An offer behind another says that the other was closed.
+        let over = self.records.get(&from).is_none_or(|record| record.released);
+        if !over || !self.records.contains_key(&from) && self.records.len() >= PEERS {
+            return false;
+        }
+        let record = Record {
+            number,
+            place,
+            lines: Default::default(),
+            sent: 0,
+            under_way: 0,
+            revoked: false,
+            released: false,
+            asked: false,
+        };
+        self.records.insert(from, record);
+        true
+    }
+
+    /// No further ticket is to be used. What waits is answered: it goes another way.
+    pub fn revoked(&mut self, from: u32, number: u64, out: &mut Out) -> Vec<Waiting> {
+        let Some(record) = self.records.get_mut(&from).filter(|it| it.number == number) else {
+            return Vec::new();
+        };
+        record.revoked = true;
+        let mut left = Vec::new();
+        for (held, line) in record.lines.iter_mut().zip(0..) {
+            held.tickets = 0..0;
+            self.waiting[line] -= held.waiting.len();
+            left.extend(held.waiting.drain(..).map(|frame| (line, frame)));
+        }
+        record.release(from, out);
+        left
+    }
+
+    /// All that was sent there was taken.
+    pub fn closed(&mut self, from: u32, number: u64) {
+        if self.records.get(&from).is_some_and(|it| it.number == number && it.released) {
+            self.records.remove(&from);
+        }
+    }
+
+    /// Nothing is sent to a peer any more. What was posted ends by itself.
+    pub fn discard(&mut self, area: &mut Area, peer: u32) {
+        if let Some(record) = self.records.remove(&peer) {
+            for (held, waiting) in record.lines.iter().zip(&mut self.waiting) {
+                *waiting -= held.waiting.len();
+            }
+        }
+        for tag in self.queues.remove(&peer).into_iter().flatten() {
+            let place = self.begun.remove(&tag).and_then(|begun| begun.place);
+            place.into_iter().for_each(|(place, _)| area.release(place));
+        }
+    }
+
+    /// See `Tickets::all_delivered`.
+    pub fn all_delivered(&mut self) -> bool {
+        let mut all = true;
+        for record in self.records.values_mut() {
+            record.asked = !record.is_delivered();
+            all &= !record.asked;
+        }
+        all
+    }
+
+    /// Whether frames have tickets and are not posted.
+    #[cfg(all(test, feature = "simulated"))]
+    pub fn holds_writes(&self) -> bool {
+        let writes = |tag| self.begun.get(tag).is_some_and(|it| matches!(it.what, What::Write(_)));
+        self.queues.values().flatten().any(writes)
+    }
+
+    /// Whether something waits for slots, for a place, or for the lane.
+    pub fn is_stuck(&self) -> bool {
+        let waits = |record: &Record| {
+            record.asked || record.lines.iter().any(|held| !held.tickets.is_empty())
+        };
+        !self.queues.is_empty() || self.records.values().any(waits)
+    }
+}
+
+impl Record {
+    /// Whether the receiver has taken all that was sent.
+    fn is_delivered(&self) -> bool {
+        !self.revoked && self.under_way == 0 && self.lines.iter().all(Held::is_delivered)
+    }
+
+    /// Tells the receiver, once, that nothing is under way any more.
+    fn release(&mut self, to: u32, out: &mut Out) {
+        if self.revoked && !self.released && self.under_way == 0 {
+            self.released = true;
+            out.push((to, Packet::Use(self.number, Use::Released(self.sent))));
+        }
+    }
+}
+
+/// Commands.
+impl Taker {
+    /// Begins what a line waits for: writes where tickets have slots, further tickets, a look.
+    fn advance(&mut self, area: &mut Area, peer: u32, line: Line, now: Instant) {
+        let Taker { records, waiting, begun, queues, tags } = self;
+        let Some(record) = records.get_mut(&peer).filter(|record| !record.revoked) else { return };
+        let (number, held) = (record.number, &mut record.lines[line]);
+        let queue = queues.entry(peer).or_default();
+        let mut begin = |what, place| {
+            *tags += 1;
+            let tag = TICKETS | *tags & (TICKETS - 1);
+            begun.insert(tag, Begun { peer, number, line, what, place });
+            queue.push_back(tag);
+            record.under_way += 1;
+        };
+        while held.tickets.start < held.tickets.end.min(held.limit)
+            && let Some(place) = area.reserve()
+        {
+            let Some(frame) = held.waiting.pop_front() else {
+                area.release(place);
+                break;
+            };
+            let Some(ticket) = held.tickets.next() else { break };
+            waiting[line] -= 1;
+            let packet = bytes_of(&Packet::Frame(Some(line), frame));
+            let size = area.fill(place, ticket, &packet);
+            begin(What::Write(ticket), Some((place, size)));
+            (held.used, record.sent) = (ticket + 1, record.sent + 1);
+        }
+        let takes = held.tickets.is_empty() && !held.waiting.is_empty() && !held.taking;
+        if takes {
+            held.taking = true;
+            begin(What::Take(held.waiting.len() as u64), None);
+        }
+        let full = held.tickets.start < held.tickets.end && held.tickets.start >= held.limit;
+        let asked = record.asked && !held.is_delivered();
+        let time = held.again.is_none_or(|again| now >= again);
+        if (takes || (full || asked) && time)
+            && !held.looking
+            && let Some(place) = area.reserve()
+        {
+            held.looking = true;
+            begin(What::Look, Some((place, 8)));
+        }
+        if queue.is_empty() {
+            queues.remove(&peer);
+        }
+    }
+
+    /// See `Tickets::pump`.
+    pub fn pump(&mut self, area: &mut Area, lane: &mut dyn WireLane) -> Vec<(u32, String)> {
+        if self.records.is_empty() && self.queues.is_empty() {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        let peers: Vec<u32> = self.records.keys().copied().collect();
+        for peer in peers {
+            (0..SMALL).for_each(|line| self.advance(area, peer, line, now));
+        }
+        let mut refused = Vec::new();
+        let peers: Vec<u32> = self.queues.keys().copied().collect();
+        for peer in peers {
+            if let Err(why) = self.post(area, lane, peer) {
+                refused.push((peer, why));
+            }
+        }
+        refused
+    }
+
+    /// Posts what waits for one peer.
+    fn post(&mut self, area: &Area, lane: &mut dyn WireLane, peer: u32) -> Result<(), String> {
+        while let Some(queue) = self.queues.get_mut(&peer) {
+            let tags: Vec<u64> = queue.iter().copied().take(BATCH).collect();
+            let at = |tag: &u64| Some((*tag, self.begun.get(tag)?));
+            let begun: Vec<(u64, &Begun)> = tags.iter().filter_map(at).collect();
+            let pieces: Vec<Piece> = begun.iter().map(|(_, begun)| begun.piece(area)).collect();
+            let place = self.records.get(&peer).map(|record| record.place);
+            let Some(place) = place else { return Ok(()) };
+            let command =
+                |((tag, begun), piece): (&(u64, &Begun), _)| begun.command(*tag, &place, piece);
+            let commands: Vec<Command> = begun.iter().zip(&pieces).map(command).collect();
+            // SAFETY: the pieces live through the call; the area lives until the lane is closed,
+            // and a place is used by one command until its end.
+            let (count, why) = unsafe { lane.post(peer, CLASS_RMA, &commands) };
+            let (count, tried) = (count.min(commands.len()), commands.len());
+            queue.drain(..count);
+            if queue.is_empty() {
+                self.queues.remove(&peer);
+            }
+            if count < tried {
+                return if why.is_retry() { Ok(()) } else { Err(format!("{why:?}")) };
+            }
+        }
+        Ok(())
+    }
+
+    /// See `Tickets::done`.
+    pub fn done(&mut self, area: &mut Area, event: &Event, out: &mut Out) -> Vec<Waiting> {
+        let Some(begun) = self.begun.remove(&event.tag) else { return Vec::new() };
+        let Begun { peer, number, line, what, place, .. } = begun;
+        let seen = place.map_or(0, |(place, _)| area.read(place));
+        place.into_iter().for_each(|(place, _)| area.release(place));
+        let Some(record) = self.records.get_mut(&peer).filter(|it| it.number == number) else {
+            return Vec::new();
+        };
+        record.under_way -= 1;
+        if event.status != 0 {
+            // The receiver has left, or its memory has: what waits finds that out by a knock.
+            return self.revoked(peer, number, out);
+        }
+        let (held, now) = (&mut record.lines[line], Instant::now());
+        match what {
+            What::Take(count) => {
+                held.taking = false;
+                if !record.revoked {
+                    held.tickets = event.fetched..event.fetched.saturating_add(count);
+                }
+            }
+            What::Look => {
+                held.looking = false;
+                let limit = seen.saturating_add(SLOTS);
+                held.pause = match limit > held.limit {
+                    true => FIRST_PAUSE,
+                    false => (held.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
+                };
+                held.limit = held.limit.max(limit);
+                held.again = Some(now + held.pause);
+            }
+            What::Write(_) => {}
+        }
+        record.asked &= !record.is_delivered();
+        record.release(peer, out);
+        self.advance(area, peer, line, now);
+        Vec::new()
+    }
+}
+
+impl Begun {
+    fn piece(&self, area: &Area) -> Piece {
+        match self.place {
+            Some((place, size)) => area.piece(place, size),
+            None => Piece { address: std::ptr::null(), size: 0, local: 0 },
+        }
+    }
+
+    fn command(&self, tag: u64, to: &Place, piece: &Piece) -> Command {
+        let mut command = Command::frame(tag, piece);
+        command.wire = to.key;
+        match self.what {
+            What::Take(count) => {
+                (command.op, command.atomic, command.kind) = (Command::ATOMIC, ADD, U64);
+                (command.pieces, command.piece, command.size) = (0, std::ptr::null(), 8);
+                (command.operand, command.remote) = (count, to.start + area::taken_at(self.line));
+            }
+            What::Look => {
+                command.op = Command::READ;
+                command.remote = to.start + area::freed_at(self.line);
+            }
+            What::Write(ticket) => {
+                (command.op, command.flags) = (Command::WRITE, Command::NOTICE);
+                command.notice = area::index(self.line, ticket) as u32;
+                command.remote = to.start + area::slot_at(self.line, ticket);
+            }
+        }
+        command
+    }
+}
