@@ -385,7 +385,7 @@ fn the_kernel_copies_both_ways() {
         let mut ours = vec![0u8; theirs.len()];
         let (there, size) = (theirs.as_mut_ptr() as u64, ours.len());
         let End { transport, port, .. } = &pair.here;
-        // Many pieces, the last first; more than one system call takes.
+        // Many pairs, in descending order, and more than one system call can copy.
         let pairs = |ours: *mut u8| {
             let pair = |at: usize| transport::Pair {
                 ours: ours.wrapping_add(50 * at),

@@ -143,7 +143,7 @@ impl Arrived {
         (self.envelope.0[0] >> ID) as u16
     }
 
-    /// What the payload is.
+    /// How the payload travels; see [`Frame::kind`].
     #[inline(always)]
     pub fn kind(&self) -> u8 {
         (self.envelope.0[0] >> KIND) as u8

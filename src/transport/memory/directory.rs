@@ -136,7 +136,7 @@ mod models {
         DirectoryEntry { key: word(), kind: word(), base: word(), length: word(), users }
     }
 
-    /// The place of a region is used for another one while a peer looks up one of the two.
+    /// The owner gives the entry of a region to another one while a peer looks up one of the two.
     fn looks_up(key: u64, expected: (u64, u64, u64)) {
         let mut bounded = loom::model::Builder::new();
         bounded.preemption_bound = Some(2);

@@ -36,8 +36,8 @@ pub struct Node {
     bootstrap: Arc<Bootstrap>,
     // Declared, and so dropped, before the links that they point into.
     senders: Box<[OnceBox<MessageSender<'static>>]>,
-    /// The senders for short messages, by rank; null for ranks without a short way and for dead
-    /// ranks.
+    /// The senders for short messages, by rank; null for dead ranks and for ranks to which only the
+    /// general path of messages leads.
     short_ways: Box<[AtomicPtr<MessageSender<'static>>]>,
     links: Arc<Links>,
     dead: Arc<[AtomicBool]>,
