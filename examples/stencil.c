@@ -1,7 +1,6 @@
-/* The usual 2-D stencil in blocks of n by n cells: in each step a rank sends its outer cells to up
- * to four neighbours, receives theirs, and computes. exchange_mpi() uses MPI_Isend and MPI_Irecv,
- * exchange_llcl() uses llcl_write_signal_async and llcl_wait_word_from; nothing else differs. The
- * result must equal, bit by bit, that of the same steps on the whole grid.
+/* The usual 2-D stencil in blocks of n by n cells: in each step a rank exchanges its outer cells
+ * with up to four neighbours, and computes. exchange_mpi() uses MPI_Isend and MPI_Irecv, and
+ * exchange_llcl() llcl_write_signal_async. The result must equal that of the whole grid bit by bit.
  * Run: llcl-run -n 4 ./stencil [n] [steps]; both ways: mpirun -n 4 ./stencil_mpi [n] [steps] */
 #include "world.h"
 #include <math.h>
@@ -13,11 +12,11 @@ static size_t n, cells, down, across, my_down, my_across; /* down, across: ranks
 static int peers[4];                                      /* -1: the grid's edge */
 static double *mine;          /* two grids with a margin of one cell; columns received, columns to send; counters */
 static llcl_remote_t *blocks; /* the addresses of `mine` of all ranks */
-static uint64_t exchanges;    /* the number of calls of exchange_llcl() */
+static uint64_t exchanges[2]; /* the number of calls of exchange_llcl() for each grid */
 
 static double *cell(int now, size_t i, size_t j) { return mine + (size_t)now * cells + i * (n + 2) + j; }
 static double *column(int now, int side, int goes) { return mine + 2 * cells + (size_t)(goes * 4 + now * 2 + side - LEFT) * n; }
-static uint64_t *counter(int side) { return (uint64_t *)(mine + 2 * cells + 8 * n) + side; }
+static uint64_t *counter(int now, int side) { return (uint64_t *)(mine + 2 * cells + 8 * n) + 4 * now + side; }
 static double *outgoing(int now, int side) { return side == UP ? cell(now, 1, 1) : side == DOWN ? cell(now, n, 1) : column(now, side, 1); }
 static double *incoming(int now, int side) { return side == UP ? cell(now, 0, 1) : side == DOWN ? cell(now, n + 1, 1) : column(now, side, 0); }
 
@@ -34,11 +33,11 @@ static void exchange_mpi(int now)
 }
 #endif
 
-/* Writes into the neighbours' memory, and counts there by a signal. A step's places are used again
- * two steps later: by then each neighbour has waited for this step and signalled the next one. */
+/* Writes, and counts by a signal. A step's places are used again two steps later: by then each
+ * neighbour has signalled the next step. Signals may overtake each other: two counters in turn. */
 static void exchange_llcl(int now)
 {
-    exchanges++;
+    uint64_t count = exchanges[now] += 1;
     for (int side = UP; side <= RIGHT; side++) {
         if (peers[side] < 0)
             continue;
@@ -46,13 +45,13 @@ static void exchange_llcl(int now)
         llcl_write_signal_params_t put = {.peer = (uint32_t)peers[side], .size = n * sizeof(double),
             .source = llcl_local_address(outgoing(now, side)),
             .destination = llcl_at(there, (uint64_t)((char *)incoming(now, side ^ 1) - (char *)mine)),
-            .signal = llcl_at(there, (uint64_t)((char *)counter(side ^ 1) - (char *)mine)),
+            .signal = llcl_at(there, (uint64_t)((char *)counter(now, side ^ 1) - (char *)mine)),
             .signal_op = LLCL_SIGNAL_ADD, .signal_value = 1};
         LLCL_CHECK(llcl_write_signal_async(context, &put));
     }
     for (int side = UP; side <= RIGHT; side++)
         if (peers[side] >= 0)
-            LLCL_CHECK(llcl_wait_word_from(context, counter(side), exchanges, -1, (uint32_t)peers[side]));
+            LLCL_CHECK(llcl_wait_word_from(context, counter(now, side), count, -1, (uint32_t)peers[side]));
 }
 
 /* Exchanges the outer cells by `way`; packs columns, which are not contiguous. Returns seconds. */
@@ -92,6 +91,7 @@ static double run(void way(int), size_t steps)
         took += exchange(way, step % 2);
         sweep(cell(step % 2, 0, 0), cell((step + 1) % 2, 0, 0), n, n);
     }
+    LLCL_CHECK(llcl_flush_all(context)); /* from now on the cells of the last step may be set again */
     return took / (double)steps;
 }
 
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
     double *whole[2];
     size_t all = (down * n + 2) * (across * n + 2);
     whole[0] = calloc(all, sizeof(double)), whole[1] = calloc(all, sizeof(double)), blocks = calloc(size, sizeof *blocks);
-    LLCL_CHECK(llcl_region_allocate_shared(context, (2 * cells + 8 * n + 4) * sizeof(double), &region, blocks));
+    LLCL_CHECK(llcl_region_allocate_shared(context, (2 * cells + 8 * n + 8) * sizeof(double), &region, blocks));
     mine = llcl_region_address(region);
     for (size_t i = 1; i <= down * n; i++)
         for (size_t j = 1; j <= across * n; j++)

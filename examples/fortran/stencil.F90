@@ -1,6 +1,5 @@
 ! A 2-D stencil, as stencil.c: exchange_mpi uses MPI_Isend and MPI_Irecv, exchange_llcl uses llcl_write_signal_async
-! and llcl_wait_word_from; nothing else differs. The result must equal, bit by bit, that of the same steps on the whole
-! grid.
+! and llcl_wait_word_from; nothing else differs. The result must equal that of the whole grid bit by bit.
 ! Run: llcl-run -n 4 ./stencil [n] [steps]; or, built by mpifort -DWITH_MPI, both ways: mpirun -n 4 ./stencil [n] [steps]
 program stencil
   use, intrinsic :: iso_c_binding
@@ -11,8 +10,8 @@ program stencil
   type(llcl_region_t) :: region
   type(llcl_remote_t), allocatable :: blocks(:)
   real(c_double), pointer, contiguous :: memory(:), u(:, :, :), edges(:, :, :, :) ! edges: cell, side, step, received or to send
-  integer(c_int64_t), pointer :: counters(:)
-  integer(c_int64_t) :: exchanges = 0
+  integer(c_int64_t), pointer :: word(:), counters(:, :)
+  integer(c_int64_t) :: exchanges(0:1) = 0
   real(c_double), allocatable :: whole(:, :, :)
   integer :: n, steps, cells, ranks_down, ranks_across, place(2), peers(0:3), step, k
   real(c_double) :: by_llcl(5)
@@ -36,11 +35,12 @@ program stencil
   ! The region: two grids with a margin of one cell, rows and columns received and to send, counters.
   cells = 2*(n + 2)**2
   allocate (blocks(0:ranks - 1), whole(0:ranks_down*n + 1, 0:ranks_across*n + 1, 0:1))
-  call llcl_region_allocate_shared(context, int(8*(cells + 16*n + 4), c_size_t), region, blocks)
-  call c_f_pointer(llcl_region_address(region), memory, [cells + 16*n + 4])
+  call llcl_region_allocate_shared(context, int(8*(cells + 16*n + 8), c_size_t), region, blocks)
+  call c_f_pointer(llcl_region_address(region), memory, [cells + 16*n + 8])
   u(0:n + 1, 0:n + 1, 0:1) => memory(:cells)
   edges(1:n, 0:3, 0:1, 0:1) => memory(cells + 1:cells + 16*n)
-  call c_f_pointer(c_loc(memory(cells + 16*n + 1)), counters, [4])
+  call c_f_pointer(c_loc(memory(cells + 16*n + 1)), word, [8])
+  counters(0:3, 0:1) => word
   whole = 0
   whole(:, :, 0) = initial(0, 0, ranks_down*n, ranks_across*n)
   do step = 1, steps
@@ -75,19 +75,19 @@ contains
   end subroutine
 #endif
 
-  ! Writes into the neighbours' memory, and counts there by a signal. A step's places are used again two steps later:
-  ! by then each neighbour has waited for this step and signalled the next one.
+  ! Writes, and counts by a signal. A step's places are used again two steps later: by then each neighbour has signalled the next step.
+  ! Signals may overtake each other: two counters in turn.
   subroutine exchange_llcl(now)
     integer, intent(in) :: now
     integer :: side
-    exchanges = exchanges + 1
+    exchanges(now) = exchanges(now) + 1
     do side = up, right
       if (peers(side) >= 0) call llcl_write_signal_async(context, peers(side), edges(:, side, now, 1), &
           llcl_at(blocks(peers(side)), 8_c_int64_t*(cells + n*(ieor(side, 1) + 4*now))), &
-          llcl_at(blocks(peers(side)), 8_c_int64_t*(cells + 16*n + ieor(side, 1))), 1_c_int64_t, LLCL_SIGNAL_ADD)
+          llcl_at(blocks(peers(side)), 8_c_int64_t*(cells + 16*n + 4*now + ieor(side, 1))), 1_c_int64_t, LLCL_SIGNAL_ADD)
     end do
     do side = up, right
-      if (peers(side) >= 0) call llcl_wait_word_from(context, counters(side + 1), exchanges, -1_c_int64_t, peers(side))
+      if (peers(side) >= 0) call llcl_wait_word_from(context, counters(side, now), exchanges(now), -1_c_int64_t, peers(side))
     end do
   end subroutine
 
