@@ -306,22 +306,26 @@ impl Lane {
                     None => {}
                 }
             }
-            Single::Served { region, .. } => self.remote.release(region),
+            Single::Served { region, .. } => self.remote.release(Some(region)),
             Single::Stored { peer, index, region, refused } => {
                 self.remote.release(region);
-                if cancelled {
-                    return;
+                if !cancelled {
+                    let status = if refused.is_some() { Status::ERR_KEY } else { Status::OK };
+                    let mut message = Message::new();
+                    message.put(&[outcome(index, status), 0]);
+                    let sent = self.requests.send_message((peer, ANSWERS), message.end(0));
+                    self.went_well(sent);
                 }
-                let status = if refused.is_some() { Status::ERR_KEY } else { Status::OK };
-                let mut message = Message::new();
-                message.put(&[outcome(index, status), 0]);
-                let sent = self.requests.send_message((peer, ANSWERS), message.end(0));
-                self.went_well(sent);
             }
-            Single::Abandoned => self.remote.transfers -= 1,
-            Single::Frame { .. } | Single::Message(_) => return,
+            Single::Frame { .. } | Single::Message(_) | Single::Abandoned => return,
         }
-        while self.remote.served < SERVED
+        self.serve_deferred();
+    }
+
+    /// Serves the requests that wait for the end of large operations.
+    fn serve_deferred(&mut self) {
+        while !self.is_over()
+            && self.remote.served < SERVED
             && let Some((at, peer, size)) = self.remote.deferred.pop_front()
         {
             self.serve(at, peer, size);
@@ -362,27 +366,25 @@ impl Lane {
                 for single in self.requests.singles() {
                     if matches!(single, Single::Read(of) | Single::Write(of) if *of == number) {
                         *single = Single::Abandoned;
+                        self.remote.transfers -= 1;
                     }
                 }
             }
-            self.release_served(peer);
+            self.abandon_served(peer);
             self.events.push_back(Event::about(Event::UNFENCEABLE, peer));
+            self.serve_deferred();
         }
     }
 
-    /// Lets deregister() no longer wait for the sends to a dead peer.
-    fn release_served(&mut self, peer: u32) {
-        let mut regions = Vec::new();
+    /// Counts the sends to a dead peer as ended: deregister() and the requests of living peers do
+    /// not wait for them.
+    fn abandon_served(&mut self, peer: u32) {
         for single in self.requests.singles() {
-            if let Single::Served { peer: of, region } = single
-                && *of == peer
+            if let Single::Served { peer: of, region } = *single
+                && of == peer
             {
-                regions.extend(region.take());
-            }
-        }
-        for region in regions {
-            if let Some(found) = self.remote.regions.get_mut(&region) {
-                found.busy -= 1;
+                *single = Single::Abandoned;
+                self.remote.release(Some(region));
             }
         }
     }

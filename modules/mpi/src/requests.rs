@@ -54,13 +54,12 @@ pub enum Single {
     Read(u32),
     /// Sends the bytes of this rank's large write with this number.
     Write(u32),
-    /// Sends the bytes of a peer's large read from a region of this rank. None: the peer is dead,
-    /// and deregister() does not wait for the send.
-    Served { peer: u32, region: Option<u64> },
+    /// Sends the bytes of a peer's large read from a region of this rank.
+    Served { peer: u32, region: u64 },
     /// Receives the bytes of a peer's large write, number `index` at the peer, to a region of this
     /// rank. If there is no such region, `refused` takes the bytes, since the peer is sending them.
     Stored { peer: u32, index: u32, region: Option<u64>, refused: Option<Box<[u8]>> },
-    /// A Read or Write whose operation was ended without MPI, because the peer is dead.
+    /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
     Abandoned,
 }
 

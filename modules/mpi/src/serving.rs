@@ -80,13 +80,13 @@ impl Lane {
     fn transfer(
         &mut self,
         (peer, tag, index): (u32, u32, u32),
-        (region, place, size): (u64, u64, u64),
+        (key, place, size): (u64, u64, u64),
         write: bool,
     ) -> bool {
-        let found = self.remote.find(region, place, size);
+        let found = self.remote.find(key, place, size);
         let region = found.map(|found| {
             found.busy += 1;
-            region
+            key
         });
         if region.is_none() && !write {
             return false;
@@ -107,7 +107,7 @@ impl Lane {
                     self.requests.receive((peer, tag), to, size as usize, single)
                 }
                 false => {
-                    let single = Single::Served { peer, region };
+                    let single = Single::Served { peer, region: key };
                     self.requests.send((peer, tag), to, size as usize, single)
                 }
             }
