@@ -26,7 +26,7 @@ impl Context {
         let Some(ours) = self.quick.own.find(local, near) else { return false };
         let Some(theirs) = port.find(remote, far) else { return false };
         // SAFETY: the look-ups vouch for the spans while we are pinned.
-        unsafe { row.copy(ours, theirs, is_read) };
+        unsafe { row.merged().copy(ours, theirs, is_read) };
         if !is_read {
             port.waiters().touched(remote, far);
         }

@@ -31,6 +31,16 @@ impl Row {
         Some([span(self.near)?, span(self.far)?])
     }
 
+    /// The row as one piece, if its pieces lie one behind the other on both sides. It has spans().
+    #[inline(always)]
+    pub(super) fn merged(self) -> Row {
+        let Row { size, count, near, far } = self;
+        match count == 1 || near == size && far == size {
+            true => Row { size: size * count, count: 1, near: 0, far: 0 },
+            false => self,
+        }
+    }
+
     /// Copies all pieces.
     ///
     /// # Safety
@@ -125,5 +135,18 @@ mod tests {
         assert_eq!(spans(8, 0, 8, 8, false), None);
         assert_eq!(spans(8, 1 << 62, 8, 8, false), None);
         assert_eq!(spans(8, 3, u64::MAX, 8, false), None);
+    }
+
+    #[test]
+    fn contiguous_pieces_are_one() {
+        let merged = |size, count, near, far| {
+            let Row { size, count, near, far } = Row { size, count, near, far }.merged();
+            (size, count, near, far)
+        };
+        assert_eq!(merged(1, 1000, 1, 1), (1000, 1, 0, 0));
+        assert_eq!(merged(4, 2, 4, 4), (8, 1, 0, 0));
+        assert_eq!(merged(8, 1, 12, 4), (8, 1, 0, 0), "a stride that nobody uses");
+        assert_eq!(merged(8, 3, 8, 16), (8, 3, 8, 16));
+        assert_eq!(merged(8, 3, 16, 8), (8, 3, 16, 8));
     }
 }
