@@ -371,6 +371,7 @@ impl Drop for Endpoint {
             self.memory.deregister_all();
             let mut state = self.shared.lock();
             state.closed = true;
+            state.tickets.iter_mut().for_each(Tickets::deregister);
             let _ = state.lane.close(DRAIN);
         }
     }

@@ -110,6 +110,11 @@ impl Tickets {
         Ok(Some(Tickets { taker, giver, area: Area::new(wire.clone())? }))
     }
 
+    /// Ends the registration of the area, before the wire is closed.
+    pub fn deregister(&mut self) {
+        self.area.deregister();
+    }
+
     /// Takes in what a peer tells. Frames that are to go another way now are answered.
     pub fn take(&mut self, from: u32, number: u64, told: Use, out: &mut Out) -> Vec<Waiting> {
         let mut answer = |told| out.push((from, Packet::Use(number, told)));

@@ -51,6 +51,7 @@ fn count(name: &str, count: u64, size: usize) -> Trips {
     }
     // Answers that are on their way are counted, too.
     while ends.iter().any(|end| end.shared.round(end.shared.lock(), &|_, _, _| true))
+        || ends.iter().any(|end| end.shared.lock().outgoing.waiting() > 0)
         || wires.iter().any(|wire| wire.coming().0 > 0)
     {}
     let [frames, accesses] =

@@ -45,6 +45,7 @@ pub struct Area {
     words: Box<[AtomicU64]>,
     key: Key,
     wire: Arc<dyn Wire>,
+    registered: bool,
     /// Places that nobody uses.
     free: Vec<usize>,
 }
@@ -74,7 +75,16 @@ impl Area {
     pub fn new(wire: Arc<dyn Wire>) -> Result<Area> {
         let words: Box<[AtomicU64]> = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
         let key = wire.register(words.as_ptr().cast_mut().cast(), BYTES as u64)?;
-        Ok(Area { words, key, wire, free: (0..PLACES).collect() })
+        Ok(Area { words, key, wire, registered: true, free: (0..PLACES).collect() })
+    }
+
+    /// Ends the registration: after the return nothing lands in the area. The wire is not closed
+    /// yet, except where the registration has ended before.
+    pub fn deregister(&mut self) {
+        if std::mem::take(&mut self.registered) {
+            // An error is ignored: close() ends what is left.
+            let _ = self.wire.deregister(&self.key);
+        }
     }
 
     /// What peers need.
@@ -143,7 +153,6 @@ impl Area {
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // The memory goes: nothing lands in it afterwards.
-        let _ = self.wire.deregister(&self.key);
+        self.deregister();
     }
 }
