@@ -56,7 +56,8 @@ impl Shared {
     }
 
     /// Ends a registration. Waits until MPI has ended the transfers in the region, so that MPI
-    /// neither reads nor writes that memory after the call.
+    /// neither reads nor writes that memory after the call, except that it may read for a send to
+    /// a dead peer: MPI cannot cancel it.
     pub fn deregister(&self, region: u64) -> i32 {
         /// How long a peer may need for a transfer that it has begun.
         const PATIENCE: Duration = Duration::from_secs(10);
@@ -67,6 +68,7 @@ impl Shared {
                 return Status::OK;
             }
             lane.advance();
+            lane.end_fences();
             if Instant::now() >= limit {
                 crate::say(lane.host, "MPI does not end a transfer of this region's memory");
                 return Status::ERR_SYSTEM;

@@ -15,7 +15,7 @@ use crate::lane::Lane;
 use crate::message::{LAST, Message, outcome, store, take, take_bytes};
 use crate::requests::{ANSWERS, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Most bytes of an operation that travel inside a request or an answer. An operation of more bytes
@@ -90,6 +90,8 @@ pub struct Remote {
     pub(crate) deferred: VecDeque<(usize, u32, usize)>,
     /// Dead peers whose fence is not answered yet, and when it is answered at the latest.
     fences: Vec<(u32, Instant)>,
+    /// Dead peers: their requests are not served.
+    pub(crate) dead: HashSet<u32>,
 }
 
 impl Remote {
@@ -339,19 +341,35 @@ impl Lane {
     /// end_fences() answers the fence.
     pub fn fence(&mut self, peer: u32) {
         self.remote.open.remove(&peer);
+        self.remote.dead.insert(peer);
         for number in self.remote.numbers(peer) {
-            self.set_status(number, Status::ERR_PEER_DEAD);
+            match self.remote.get(number) {
+                // Also where the peer has answered already, and only the bytes are missing.
+                Some(it) if it.transfers => it.status = Some(Status::ERR_PEER_DEAD),
+                _ => self.end(number, Status::ERR_PEER_DEAD),
+            }
         }
+        let (kept, of_dead) = std::mem::take(&mut self.remote.deferred)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|(_, of, _)| *of != peer);
+        self.remote.deferred = kept;
+        of_dead.into_iter().for_each(|(at, ..)| self.give_back(at as u64));
         if !self.is_over() {
-            self.requests.cancel(|it| matches!(it, Single::Stored { peer: of, .. } if *of == peer));
+            let reads = self.remote.numbers(peer);
+            self.requests.cancel(|it| match it {
+                Single::Read(number) => reads.contains(number),
+                Single::Stored { peer: of, .. } => *of == peer,
+                _ => false,
+            });
         }
         self.remote.fences.push((peer, Instant::now() + LATE));
     }
 
     /// Answers a fence when all operations with the dead peer have ended, or after `LATE`. MPI may
-    /// still read the memory of sends that it has not ended by then. It writes no memory any more:
-    /// the receives were cancelled, or their bytes were lost with the peer. The answer is always
-    /// UNFENCEABLE, since MPI does not tell when no more frames of a dead rank come.
+    /// still read the memory of sends that it has not ended by then. The receives were cancelled;
+    /// MPI cannot cancel one that it has matched, and writes there if the peer's process lives on
+    /// and its bytes come later than `LATE`. The answer is always UNFENCEABLE, since MPI does not
+    /// tell when no more frames of a dead rank come.
     pub(crate) fn end_fences(&mut self) {
         let now = Instant::now();
         let over = self.is_over();

@@ -302,9 +302,12 @@ impl Requests {
         Ok(all)
     }
 
-    /// Whether MPI has ended all sends.
+    /// Whether MPI has ended all sends but those to the dead.
     pub fn has_sent_all(&self) -> bool {
-        self.singles.iter().all(|it| matches!(it, Single::Read(_) | Single::Stored { .. }))
+        let unsent = |it: &Single| {
+            !matches!(it, Single::Read(_) | Single::Stored { .. } | Single::Abandoned)
+        };
+        !self.singles.iter().any(unsent)
     }
 
     /// Cancels all receives. Leaks the boxes of the requests that MPI does not end.

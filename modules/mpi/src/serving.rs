@@ -7,9 +7,12 @@ use crate::requests::{ANSWERS, Single};
 use crate::table::{Event, Status};
 
 impl Lane {
-    /// Serves a request that the receive `at` has brought, or defers it.
+    /// Serves a request that the receive `at` has brought, or defers it; that of a dead peer is
+    /// dropped.
     pub(crate) fn requested(&mut self, at: usize, peer: u32, size: usize) {
-        if self.remote.served < SERVED && self.remote.deferred.is_empty() {
+        if self.remote.dead.contains(&peer) {
+            self.give_back(at as u64);
+        } else if self.remote.served < SERVED && self.remote.deferred.is_empty() {
             self.serve(at, peer, size);
         } else {
             self.remote.deferred.push_back((at, peer, size));
