@@ -319,23 +319,17 @@ impl Grants {
         back: &mut Vec<u64>,
     ) {
         for line in 0..LINES {
-            // The frames that knocks bring do not wait for the next round. All that is free is
-            // shared out at a time, so that each knock gets its share.
-            loop {
-                while let Some((from, frame)) = self.come[line].front()
-                    && deliver(*from, frame)
-                {
-                    if let Some(peer) = self.receiving.get_mut(from) {
-                        peer.come -= 1;
-                    }
-                    self.come[line].pop_front();
-                    self.free[line] += 1;
+            self.answer_knocks(line, back);
+            while let Some((from, frame)) = self.come[line].front()
+                && deliver(*from, frame)
+            {
+                if let Some(peer) = self.receiving.get_mut(from) {
+                    peer.come -= 1;
                 }
-                let waiting = self.come[line].len();
+                self.come[line].pop_front();
+                self.free[line] += 1;
+                // What a knock has brought does not wait for the next round.
                 self.answer_knocks(line, back);
-                if self.come[line].len() == waiting {
-                    break;
-                }
             }
         }
         for (number, peer) in &mut self.receiving {

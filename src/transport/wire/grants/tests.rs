@@ -128,28 +128,6 @@ fn who_takes_nothing_stops_its_own_line_only() {
     assert_eq!(came, 2 * 499);
 }
 
-/// When frames leave all buffers of a line at once, each knock gets its share of them.
-#[test]
-fn each_knock_shares_the_buffers_that_frames_leave() {
-    let mut ranks = Ranks::new(4, 1);
-    for tag in 0..1000 {
-        ranks.send(1, 0, 0, tag, 8);
-        while ranks.step(|_, _, _| false) {}
-        if ranks.ends[0].free[0] == 0 {
-            break;
-        }
-    }
-    assert_eq!(ranks.ends[0].free[0], 0, "sender 1 fills all buffers");
-    for from in [2, 3] {
-        let knock = Knock { number: 1, demand: 4, first: None };
-        let taken = ranks.ends[0].take(from, Packet::Knock(0, knock), 0, &mut Out::new());
-        assert!(matches!(taken, Ok(Taken::Held)));
-    }
-    ranks.serve(0, |_, _| true);
-    let granted = [2, 3].map(|from| ranks.ends[0].receiving[&from].out[0]);
-    assert_eq!(granted, [4, 4]);
-}
-
 /// Rule 8.
 #[test]
 fn one_message_of_grants_is_under_way_per_pair() {
