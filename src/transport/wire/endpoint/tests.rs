@@ -109,9 +109,35 @@ fn the_dead_hold_up_nobody() {
     }
 }
 
-/// A wire whose lane reports its peer as lost, or refuses posts with an error, when the test sets a
-/// flag, counts posts after that, and panics when it is used after close().
-struct Fragile(Simulated, Arc<Flags>, Arc<AtomicU32>);
+type Lane = Box<dyn WireLane>;
+
+/// A simulated wire whose lane the test puts into one of its own.
+pub(super) struct Wrapped {
+    pub wire: Simulated,
+    pub wrap: Box<dyn Fn(Lane) -> Lane + Send + Sync>,
+}
+
+impl Wire for Wrapped {
+    fn caps(&self) -> Caps {
+        self.wire.caps()
+    }
+
+    fn card(&self) -> Result<Vec<u8>> {
+        self.wire.card()
+    }
+
+    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
+        self.wire.register(address, size)
+    }
+
+    fn deregister(&self, key: &Key) -> Result<()> {
+        self.wire.deregister(key)
+    }
+
+    fn lane(&self) -> Result<Lane> {
+        Ok((self.wrap)(self.wire.lane()?))
+    }
+}
 
 #[derive(Default)]
 struct Flags {
@@ -119,8 +145,10 @@ struct Flags {
     refuses: AtomicBool,
 }
 
+/// A lane that reports its peer as lost, or refuses posts with an error, when the test sets a flag,
+/// counts posts after that, and panics when it is used after close().
 struct FragileLane {
-    lane: Box<dyn WireLane>,
+    lane: Lane,
     flags: Arc<Flags>,
     lost: bool,
     given: Arc<AtomicU32>,
@@ -134,27 +162,12 @@ impl FragileLane {
     }
 }
 
-impl Wire for Fragile {
-    fn caps(&self) -> Caps {
-        self.0.caps()
-    }
-
-    fn card(&self) -> Result<Vec<u8>> {
-        self.0.card()
-    }
-
-    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
-        self.0.register(address, size)
-    }
-
-    fn deregister(&self, key: &Key) -> Result<()> {
-        self.0.deregister(key)
-    }
-
-    fn lane(&self) -> Result<Box<dyn WireLane>> {
-        let (lane, flags, given) = (self.0.lane()?, self.1.clone(), self.2.clone());
-        Ok(Box::new(FragileLane { lane, flags, lost: false, given, closed: false }))
-    }
+fn fragile(wire: Simulated, flags: Arc<Flags>, given: Arc<AtomicU32>) -> Arc<Wrapped> {
+    let wrap = Box::new(move |lane| {
+        let (flags, given) = (flags.clone(), given.clone());
+        Box::new(FragileLane { lane, flags, lost: false, given, closed: false }) as _
+    });
+    Arc::new(Wrapped { wire, wrap })
 }
 
 impl WireLane for FragileLane {
@@ -212,8 +225,8 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
         let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
         let (to, _came) = channel();
         let (flags, given) = (Arc::<Flags>::default(), Arc::<AtomicU32>::default());
-        let fragile = Fragile(wire, flags.clone(), given.clone());
-        let end = Endpoint::join((0, 2), Arc::new(fragile), MEDIUM, slots(to), no_news()).unwrap();
+        let fragile = fragile(wire, flags.clone(), given.clone());
+        let end = Endpoint::join((0, 2), fragile, MEDIUM, slots(to), no_news()).unwrap();
         let (told, tells) = channel();
         end.on_unreachable(Box::new(move |peer| told.send((peer, Instant::now())).unwrap()));
         end.connect(1, &other.card().unwrap()).unwrap();
@@ -279,7 +292,7 @@ fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
 #[test]
 fn nothing_is_asked_of_a_lane_that_is_closed() {
     let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
-    let fragile = Arc::new(Fragile(wire, Arc::default(), Arc::default()));
+    let fragile = fragile(wire, Arc::default(), Arc::default());
     let end = Endpoint::without_thread((0, 2), fragile, MEDIUM, no_slot(), no_news()).unwrap();
     end.connect(1, &other.card().unwrap()).unwrap();
     let (shared, relay) = (end.shared.clone(), end.relay());

@@ -1,8 +1,10 @@
-//! Tickets: of streams, of the dead, of a sender that is stopped, of one that cannot be fenced.
+//! The tests send frames by tickets: in streams, beside ranks that die, are stopped, or cannot be
+//! fenced.
 
+use super::tests::Wrapped;
 use super::*;
+use crate::transport::wire::Command;
 use crate::transport::wire::simulated::{Nature, Simulated};
-use crate::transport::wire::{Caps, Command, Key};
 use std::cell::RefCell;
 
 /// A lane that takes no write while the test says so: its rank has tickets and does not use them.
@@ -54,34 +56,12 @@ impl WireLane for Held {
     }
 }
 
-struct Holding(Simulated, Arc<AtomicBool>);
-
-impl Wire for Holding {
-    fn caps(&self) -> Caps {
-        self.0.caps()
-    }
-
-    fn card(&self) -> Result<Vec<u8>> {
-        self.0.card()
-    }
-
-    fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
-        self.0.register(address, size)
-    }
-
-    fn deregister(&self, key: &Key) -> Result<()> {
-        self.0.deregister(key)
-    }
-
-    fn lane(&self) -> Result<Box<dyn WireLane>> {
-        Ok(Box::new(Held(self.0.lane()?, self.1.clone())))
-    }
-}
-
 /// Ranks without threads: the first is sent to by the others.
 struct Ranks {
     ends: Vec<Option<Endpoint>>,
-    wires: Vec<Arc<Holding>>,
+    wires: Vec<Arc<Wrapped>>,
+    /// Whether a rank holds back its writes.
+    holds: Vec<Arc<AtomicBool>>,
     /// What the first has got, by sender, in any order.
     came: RefCell<Vec<Vec<u64>>>,
     sent: Vec<u64>,
@@ -94,7 +74,12 @@ const MANY: u64 = 300;
 impl Ranks {
     fn new(count: u32, name: &str) -> Ranks {
         let nature = Nature::named(name).unwrap();
-        let wire = |me| Arc::new(Holding(Simulated::new(me, nature).unwrap(), Arc::default()));
+        let holds: Vec<Arc<AtomicBool>> = (0..count).map(|_| Arc::default()).collect();
+        let wire = |me: u32| {
+            let (wire, holds) = (Simulated::new(me, nature).unwrap(), holds[me as usize].clone());
+            let wrap = Box::new(move |lane| Box::new(Held(lane, holds.clone())) as _);
+            Arc::new(Wrapped { wire, wrap })
+        };
         let wires: Vec<_> = (0..count).map(wire).collect();
         let end = |me: u32| {
             let wire = wires[me as usize].clone();
@@ -108,6 +93,7 @@ impl Ranks {
         Ranks {
             ends: ends.into_iter().map(Some).collect(),
             wires,
+            holds,
             came: RefCell::new(vec![Vec::new(); count as usize]),
             sent: vec![0; count as usize],
             looks: std::cell::Cell::new(0),
@@ -178,11 +164,11 @@ impl Ranks {
     }
 
     fn accesses(&self, rank: usize) -> u64 {
-        self.wires[rank].0.counts()[1]
+        self.wires[rank].wire.counts()[1]
     }
 
     fn hold(&self, rank: usize, holds: bool) {
-        self.wires[rank].1.store(holds, Ordering::Relaxed);
+        self.holds[rank].store(holds, Ordering::Relaxed);
     }
 
     /// Makes a rank take tickets that it does not use.

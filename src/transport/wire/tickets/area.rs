@@ -99,7 +99,8 @@ impl Area {
 
     /// Slots of tickets below this one, plus SLOTS, may be written.
     pub fn set_freed(&self, line: Line, ticket: u64) {
-        // Release: what has read the slots has ended before they are written again.
+        // Release: a sender that reads the count writes the slots after this thread has read
+        // them.
         self.words[(SMALL + line) * APART].store(ticket, Ordering::Release);
     }
 

@@ -1,4 +1,5 @@
-//! The receiver's side: who uses the slots, what has come, which slots are free.
+//! The receiver's side: the table of the peers that use the slots, the frames that have come, and
+//! the free slots.
 
 use super::area::Area;
 use super::{Place, SLOTS, SMALL, Use};
