@@ -72,9 +72,9 @@ fn inclusive(problem: &Problem, rank: usize, offset: u64) -> Place {
 
 /// In step k a rank sends the combination of 2^k vectors that ends with its own to the rank 2^k
 /// further on (Hillis and Steele 1986): log2(ranks) steps. Each step sends the whole vector and
-/// combines twice, once for what is sent next and once for the result, which does not contain the
-/// rank's own vector. What a step receives has a place of its own, and a signal tells the sender
-/// that the place is free.
+/// combines twice, once into the vector that the next step sends and once into the result, which
+/// does not contain the rank's own vector. Each step has a place of its own for the vector that it
+/// receives, and a signal tells the sender that the place is free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;

@@ -99,7 +99,7 @@ impl Plan {
             && !self.stage.put_sender.as_ref().is_some_and(waits)
     }
 
-    /// Runs what is ready in the own queues.
+    /// Runs the steps that are ready in the own queues.
     #[inline]
     pub(super) fn run_own(&self, worklist: &mut Worklist) -> bool {
         let me = self.stage.me;
@@ -109,7 +109,7 @@ impl Plan {
         })
     }
 
-    /// Runs what is ready in one queue of another rank. Returns whether it ran anything.
+    /// Runs the steps that are ready in one queue of another rank. Returns whether it ran anything.
     pub(super) fn run_others(&self) -> bool {
         for member in self.stage.members.others(self.stage.me) {
             if !member.shared {
@@ -132,7 +132,7 @@ impl Plan {
         false
     }
 
-    /// Runs what is ready. `opened`: the own queues are active. `help`: also look at other ranks'
+    /// Runs the steps that are ready. `opened`: the own queues are active. `help`: also look at other ranks'
     /// queues.
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
         // A polling thread calls this all the time, so a worklist is made only where a step is

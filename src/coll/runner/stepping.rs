@@ -78,7 +78,7 @@ pub trait Ranks {
         step.is_none_or(|step| self.has_arrived(rank, queue, step, round))
     }
 
-    /// Runs what is ready in a queue, and what that releases in other queues. Returns whether any
+    /// Runs the steps that are ready in a queue, and the steps that those release in other queues. Returns whether any
     /// step was run.
     fn run(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
         let mut worked = false;

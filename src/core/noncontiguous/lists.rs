@@ -138,7 +138,8 @@ unsafe fn copy_piece(from: *const u8, to: *mut u8, size: usize) {
 /// piece there and those behind it were not copied.
 ///
 /// # Safety
-/// What was found and what the functions find is valid until the end.
+/// The memory of `from` and `to`, and of the regions that the functions find, is valid until the
+/// end.
 #[inline(always)]
 pub(super) unsafe fn copy_lists(
     (from, source): (&Known, impl Fn(u64) -> Option<(*mut u8, u64)>),

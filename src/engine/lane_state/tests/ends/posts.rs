@@ -52,6 +52,6 @@ fn operations_of_a_round_are_posted_under_one_doorbell() {
     }
     let posts = ranks[0].routes.fabric().posts();
     println!("{} operations, {posts} posts", 10 * BATCH);
-    assert!(posts >= 10 && posts < BATCH, "{posts} posts");
+    assert!((10..BATCH).contains(&posts), "{posts} posts");
     assert_eq!(ours, vec![5; BATCH]);
 }
