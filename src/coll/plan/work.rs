@@ -132,8 +132,8 @@ impl Plan {
         false
     }
 
-    /// Runs the steps that are ready. `opened`: the own queues are active. `help`: also look at other ranks'
-    /// queues.
+    /// Runs the steps that are ready. `opened`: the own queues are active. `help`: also look at
+    /// other ranks' queues.
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
         // A polling thread calls this all the time, so a worklist is made only where a step is
         // ready.

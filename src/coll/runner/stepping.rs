@@ -78,8 +78,8 @@ pub trait Ranks {
         step.is_none_or(|step| self.has_arrived(rank, queue, step, round))
     }
 
-    /// Runs the steps that are ready in a queue, and the steps that those release in other queues. Returns whether any
-    /// step was run.
+    /// Runs the steps that are ready in a queue, and the steps that those release in other queues.
+    /// Returns whether any step was run.
     fn run(&self, rank: usize, queue: usize, worklist: &mut Worklist) -> bool {
         let mut worked = false;
         if rank == self.me() && worklist.owner || self.is_shared(rank) {
