@@ -138,17 +138,29 @@ int gasnet_AMPoll(void) {
     return GASNET_OK;
 }
 
+/* Polls of a waiting thread in GASNET_WAIT_SPINBLOCK before it waits as in GASNET_WAIT_BLOCK, and
+ * polls there before it sleeps. A peer that has a core answers within that time; a peer that waits
+ * for a core gets this one by sched_yield(). */
+enum { SPINS = 10000, YIELDS = 1000 };
+
+/* Sleeps until a message comes. The caller may wait for a word that a peer stores, which does not
+ * end llcl_am_wait(): so the first sleeps are short, and none is longer than 1 ms. */
+static void sleep_a_while(unsigned sleeps) {
+    llcl_am_wait(job.context, sleeps < 100 ? (sleeps + 1) * 10000 : 1000000);
+}
+
 void gexl_pause(unsigned *rounds) {
     gasnet_AMPoll();
-    if (++*rounds % job.yield_after) {
-        return;
-    }
-    if (job.wait_mode == GASNET_WAIT_BLOCK || (job.wait_mode == GASNET_WAIT_SPINBLOCK && *rounds > 10000)) {
-        /* The caller may wait for a word that a peer stores. Such a store does not end
-         * llcl_am_wait(), so it sleeps 1 ms at most. */
-        llcl_am_wait(job.context, 1000000);
-    } else {
+    unsigned count = ++*rounds;
+    unsigned spins = job.wait_mode == GASNET_WAIT_BLOCK ? 0 : SPINS;
+    if (job.wait_mode == GASNET_WAIT_SPIN || count <= spins) {
+        if (count % job.yield_after == 0) {
+            sched_yield();
+        }
+    } else if (count - spins <= YIELDS) {
         sched_yield();
+    } else {
+        sleep_a_while(count - spins - YIELDS - 1);
     }
 }
 
