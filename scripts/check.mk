@@ -68,6 +68,7 @@ check-python: all
 check-conduit: all conduit
 	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tests
 	@conduit/gasnet/tests/run $(abspath $(BUILD))
+	@conduit/gasnet/tests/run $(abspath $(BUILD)) wire
 
 check-c-rest: all
 	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
