@@ -30,9 +30,10 @@ use crate::util::fork::ZeroInChild;
 use crate::util::pin;
 use crate::util::reserve;
 use crate::util::status::Result;
+use crate::util::sync::AtomicPtr;
 use once_cell::race::OnceBox;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// See the head of the file. Everything in it may be used by any thread.

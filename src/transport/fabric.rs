@@ -30,9 +30,9 @@ use crate::transport::wire::endpoint::Endpoint;
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::counters::Counters;
 use crate::util::status::Result;
+use crate::util::sync::{AtomicBool, AtomicPtr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr};
 
 mod by_wire;
 #[cfg(all(test, feature = "simulated"))]

@@ -12,8 +12,8 @@ use crate::transport::memory::message_sender::INLINE_BYTES;
 use crate::transport::memory::segment::Segment;
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare, mark};
 use crate::util::counters::Counters;
+use crate::util::sync::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// Most messages that the receiver takes from one share before it turns to the next.

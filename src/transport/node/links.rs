@@ -1,13 +1,14 @@
 //! The links to the peers that were contacted, and how receivers of messages ring other ranks.
 
 use super::Link;
+use super::late_rings::LateRings;
 use crate::bootstrap::Bootstrap;
 use crate::transport::memory::control::Control;
 use crate::transport::memory::message_receiver::Peers;
 use crate::transport::memory::segment::Segment;
 use crate::util::once::Once;
+use crate::util::sync::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
 
 /// The links of one rank.
 pub(super) struct Links {
@@ -15,8 +16,7 @@ pub(super) struct Links {
     bootstrap: Arc<Bootstrap>,
     pub(super) peers: Box<[Once<Box<Link>>]>,
     dead: Arc<[AtomicBool]>,
-    /// Ranks whose progress threads this rank will ring as soon as they are contacted.
-    ring_later: Box<[AtomicBool]>,
+    late_rings: LateRings,
 }
 
 impl Links {
@@ -27,8 +27,8 @@ impl Links {
         dead: Arc<[AtomicBool]>,
     ) -> Links {
         let peers = (0..bootstrap.size()).map(|_| Once::new()).collect();
-        let ring_later = (0..bootstrap.size()).map(|_| AtomicBool::new(false)).collect();
-        Links { own, bootstrap, peers, dead, ring_later }
+        let late_rings = LateRings::new(bootstrap.size());
+        Links { own, bootstrap, peers, dead, late_rings }
     }
 
     pub(super) fn get(&self, rank: u32) -> Option<&Link> {
@@ -53,10 +53,7 @@ impl Links {
     /// made.
     #[cold]
     fn ring_later(&self, rank: u32) {
-        // SeqCst, both: pairs with contacted(); at least one of the two sees the other's store.
-        self.ring_later[rank as usize].store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        match self.control(rank) {
+        match self.late_rings.note(rank, || self.control(rank)) {
             Some(control) => control.bell().ring(),
             None if self.dead[rank as usize].load(Ordering::Relaxed) => {}
             None => self.bootstrap.ask_card(rank),
@@ -65,8 +62,7 @@ impl Links {
 
     /// The link to a rank has been made.
     pub(super) fn contacted(&self, rank: u32, link: &Link) {
-        fence(Ordering::SeqCst);
-        if self.ring_later[rank as usize].swap(false, Ordering::SeqCst) {
+        if self.late_rings.is_due(rank) {
             link.control.bell().ring();
         }
     }

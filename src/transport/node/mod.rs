@@ -3,8 +3,10 @@
 //! no file has a name, and none is left behind when processes are killed.
 
 mod kernel_copy;
+mod late_rings;
 mod links;
 pub mod receiver;
+mod short_ways;
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
@@ -24,11 +26,11 @@ use crate::transport::{Access, Message, Pair, Posted, Reply, Transport};
 use crate::util::counters::Counters;
 use crate::util::memory::{MemoryFile, whole_pages};
 use crate::util::status::{Error, Result, Status};
+use crate::util::sync::{AtomicBool, AtomicPtr, Ordering};
 use links::Links;
 use once_cell::race::OnceBox;
-use std::ptr;
+use short_ways::ShortWays;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The transport to the ranks of this node.
 pub struct Node {
@@ -38,7 +40,7 @@ pub struct Node {
     senders: Box<[OnceBox<MessageSender<'static>>]>,
     /// The senders for short messages, by rank; null for dead ranks and for ranks to which only the
     /// general path of messages leads.
-    short_ways: Box<[AtomicPtr<MessageSender<'static>>]>,
+    short_ways: ShortWays<MessageSender<'static>>,
     links: Arc<Links>,
     dead: Arc<[AtomicBool]>,
     /// Ranks of other nodes, none of whose memory is mapped.
@@ -81,7 +83,7 @@ impl Node {
             own,
             bootstrap,
             senders,
-            short_ways: (0..size).map(|_| AtomicPtr::default()).collect(),
+            short_ways: ShortWays::new(size),
             links,
             dead,
             far: flags().collect(),
@@ -271,11 +273,7 @@ impl Transport for Node {
     }
 
     fn mark_dead(&self, peer: u32) -> bool {
-        // Release: pairs with the Acquire in is_dead(). SeqCst, both: pairs with open_short_way();
-        // at least one of the two sees the other's store.
-        let first = !self.dead[peer as usize].swap(true, Ordering::SeqCst);
-        self.short_ways[peer as usize].swap(ptr::null_mut(), Ordering::SeqCst);
-        first
+        self.short_ways.mark_dead(peer, &self.dead[peer as usize])
     }
 }
 
@@ -338,27 +336,15 @@ impl Node {
                 control.bell(),
             )))
         })?;
-        self.open_short_way(peer, sender);
+        if sender.has_short_way() {
+            self.short_ways.open(peer, sender, &self.dead[peer as usize]);
+        }
         Ok(sender)
-    }
-
-    /// Lets short messages to a rank go by this sender, unless the rank is dead.
-    fn open_short_way(&self, peer: u32, sender: &MessageSender<'static>) {
-        let place = &self.short_ways[peer as usize];
-        if !sender.has_short_way() || !place.load(Ordering::Relaxed).is_null() {
-            return;
-        }
-        // SeqCst, both: see mark_dead(). Release: publishes the sender; pairs with the Acquire of
-        // its users.
-        place.swap(ptr::from_ref(sender).cast_mut(), Ordering::SeqCst);
-        if self.dead[peer as usize].load(Ordering::SeqCst) {
-            place.swap(ptr::null_mut(), Ordering::SeqCst);
-        }
     }
 
     /// The senders for short messages, by rank. They live as long as this.
     pub fn short_ways(&self) -> &[AtomicPtr<MessageSender<'static>>] {
-        &self.short_ways
+        self.short_ways.places()
     }
 
     /// The message head of the rank that hosts the SendCNT of a peer's share.

@@ -13,8 +13,8 @@ use crate::transport::memory::segment::Segment;
 use crate::transport::requests::{message_of, payload, reply_of};
 use crate::transport::{Receiver, Sink};
 use crate::util::counters::Counters;
+use crate::util::sync::AtomicBool;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// The most requests, and the most answers, that one round handles, so that requests, answers and
 /// this rank's own queue take turns.
