@@ -45,6 +45,56 @@ KIND(write_done, llcl_try_write_async(context, &request->as.write))
 KIND(write_callback, llcl_try_write_async(context, &request->as.write))
 KIND(write_blocking, llcl_write(context, &request->as.write))
 
+/* Boxes and lists of 64 pieces; a tenth as many calls. */
+#define PIECES 64
+#define STRIDE 64
+#define MANY_KIND(name, type, call)                                                         \
+    __attribute__((noinline)) void calls_##name(llcl_context_t *context, const type *params) \
+    {                                                                                       \
+        for (int i = 0; i < EACH / 10; i++)                                                 \
+            call(context, params);                                                          \
+    }
+MANY_KIND(box_small, llcl_strided_params_t, llcl_write_strided)
+MANY_KIND(box_large, llcl_strided_params_t, llcl_write_strided)
+MANY_KIND(box_rows, llcl_strided_params_t, llcl_write_strided)
+MANY_KIND(list_small, llcl_vector_params_t, llcl_writev)
+MANY_KIND(list_large, llcl_vector_params_t, llcl_writev)
+MANY_KIND(list_other, llcl_vector_params_t, llcl_writev)
+
+static void many(const bench_world_t *world)
+{
+    static llcl_local_span_t ours[PIECES];
+    static llcl_remote_span_t theirs[PIECES];
+    llcl_strided_params_t box = LLCL_STRIDED_PARAMS_INIT;
+    llcl_vector_params_t list = LLCL_VECTOR_PARAMS_INIT;
+    box.peer = list.peer = world->peer;
+    box.local = llcl_local_address(world->source_memory);
+    box.remote = world->remote[BENCH_MAPPED];
+    box.dimensions = 1;
+    box.extents[0] = PIECES;
+    box.local_strides[0] = box.remote_strides[0] = STRIDE;
+    box.size = 48;
+    bench_check(llcl_write_strided(world->context, &box), "llcl_write_strided");
+    calls_box_large(world->context, &box);
+    box.size = 8;
+    calls_box_small(world->context, &box);
+    box.dimensions = 2;
+    box.extents[0] = box.extents[1] = 8;
+    box.local_strides[1] = box.remote_strides[1] = 7 * STRIDE;
+    calls_box_rows(world->context, &box);
+    list.locals = ours;
+    list.remotes = theirs;
+    list.local_count = list.remote_count = PIECES;
+    for (int size = 8; size <= 48; size += 20) {
+        for (int piece = 0; piece < PIECES; piece++) {
+            ours[piece].place = llcl_local_address(world->source_memory + piece * STRIDE);
+            theirs[piece].place = llcl_at(world->remote[BENCH_MAPPED], piece * STRIDE);
+            ours[piece].size = theirs[piece].size = (size_t)size;
+        }
+        (size == 8 ? calls_list_small : size == 48 ? calls_list_large : calls_list_other)(world->context, &list);
+    }
+}
+
 /* BATCH messages are sent, then one poll takes them. */
 #define BATCH 50
 
@@ -109,6 +159,7 @@ int main(int argc, char **argv)
             (op == BENCH_READ ? calls_read_callback : calls_write_callback)(world.context, &told);
             (op == BENCH_READ ? calls_read_blocking : calls_write_blocking)(world.context, &quiet);
         }
+        many(&world);
         messages(&world);
         calls_bare_loop();
         calls_bare_callback();

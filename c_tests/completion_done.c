@@ -1,6 +1,7 @@
 /* Broken if this fails: with LLCL_FLAG_DONE a request that has ended in the call answers something else than LLCL_DONE, or
  * fires one of its completions; one that has not ended answers LLCL_DONE, or loses a completion; a blocking call, offload
- * mode or LLCL_FLAG_DEFER answers LLCL_DONE; or a write that answers it does not wake who sleeps on its word.
+ * mode or LLCL_FLAG_DEFER answers LLCL_DONE; a write that answers it does not wake who sleeps on its word; or a completion of
+ * an undefined kind is accepted, with the flag or without it, where nothing fires.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes
@@ -168,7 +169,38 @@ static void one(struct scene *in, int operation, int tier, uint64_t value)
     CHECK_EQUAL(local, (operation == WRITE || operation == SIGNAL) && status == LLCL_OK ? completions : 0);
 }
 
-/* A completion that is none is not looked at where it is not needed, and refused where it might be. */
+/* A completion of no kind is refused also where it would not fire, by every operation and in every tier; nothing moves. */
+static void no_kind(struct scene *in)
+{
+    static const uint64_t zero = 0;
+    int operation, tier, f;
+    for (operation = 0; operation < OPERATIONS; operation++)
+        for (tier = 0; tier < TIERS; tier++)
+            for (f = 0; f < 4; f++) {
+                llcl_completion_t wrong = llcl_no_completion(), none = llcl_no_completion();
+                int local = f & 1 && (operation == WRITE || operation == SIGNAL);
+                wrong.kind = LLCL_COMPLETE_ADD + 1;
+                if (operation % 2)
+                    wrong.kind = UINT32_MAX;
+                in->flags = f & 2 ? 0 : LLCL_FLAG_DONE;
+                in->size = 8;
+                in->on_local = local ? wrong : none;
+                in->on_complete = local ? none : wrong;
+                there(in, &zero);
+                in->mine->words[0] = 7;
+                CHECK_STATUS(post(in, operation, tier, 9), LLCL_ERR_INVALID);
+                if (tier == BLOCKING) {
+                    CHECK(strstr(llcl_last_error(), "expected llcl_no_completion()") != NULL);
+                } else {
+                    CHECK(strstr(llcl_last_error(), local ? "on_local.kind is " : "on_complete.kind is ") != NULL);
+                    CHECK(strstr(llcl_last_error(), "expected one of LLCL_COMPLETE_*") != NULL);
+                }
+                CHECK_EQUAL(there(in, NULL), 0);
+                CHECK_EQUAL(in->mine->words[0], 7);
+            }
+}
+
+/* What is refused, with the flag and without it. */
 static void malformed(struct scene *in)
 {
     llcl_read_params_t read = LLCL_READ_PARAMS_INIT;
@@ -242,6 +274,7 @@ static void run(llcl_context_t *context)
                             one(&in, operation, tier, ++value);
                         }
             malformed(&in);
+            no_kind(&in);
         }
         fence(context);
         if (kind == ALLOCATED)

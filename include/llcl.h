@@ -3265,11 +3265,16 @@ typedef struct llcl_stats_t {
      * arrive, they are kept aside until then only.
      */
     uint64_t am_kept_aside;
+    /**
+     * Requests to ranks for their own memory, where neither this rank nor a network could access
+     * it. One request brings many pieces of a box or list.
+     */
+    uint64_t owner_requests;
 } llcl_stats_t;
 
 /** Its size, and else zeroes: `llcl_stats_t it = LLCL_STATS_INIT;`. */
 #define LLCL_STATS_INIT {sizeof(llcl_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, 0, \
-    0, 0, 0, 0, 0, 0, 0, 0}
+    0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Reads the counters of a context.
@@ -3367,7 +3372,8 @@ typedef struct llcl_remote_span_t {
 /**
  * A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
  * list, in its order. Both lists have the same number of bytes; their spans may differ in number
- * and size.
+ * and size. The lists must not change during the call. If they do, the call may be refused or use
+ * old or new entries, but it accesses no memory outside the regions.
  */
 typedef struct llcl_vector_params_t {
     /** The rank to read from or to write to. */
@@ -3496,10 +3502,11 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
  * a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
  * wrong, or the signal word is not aligned;
  * LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits; LLCL_ERR_KEY:
- * a span is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
+ * a span is in no live region (the message of both names the span); LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
  * the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the
- * peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except
- * LLCL_ERR_KEY is found before any byte moves. The completion may report LLCL_ERR_PEER_DEAD,
+ * peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the
+ * call answers a "try again" or an error, the bytes of spans in mapped memory that stand before
+ * the first wrong one may have moved. The completion may report LLCL_ERR_PEER_DEAD,
  * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
  * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
  * inside a callback. The conventions say on which thread the completion runs. From: the vector put

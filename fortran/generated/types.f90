@@ -281,7 +281,7 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_stats_t
-    integer(c_int64_t) :: struct_size = 304
+    integer(c_int64_t) :: struct_size = 312
     integer(c_int64_t) :: am_sent = 0
     integer(c_int64_t) :: am_handled = 0
     integer(c_int64_t) :: am_unknown = 0
@@ -304,6 +304,7 @@ module llcl_types
     integer(c_int64_t) :: coll_cache_hits = 0
     integer(c_int64_t) :: coll_cache_misses = 0
     integer(c_int64_t) :: am_kept_aside = 0
+    integer(c_int64_t) :: owner_requests = 0
   end type
 
   type, bind(c) :: llcl_strided_params_t

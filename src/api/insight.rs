@@ -64,6 +64,9 @@ pub struct llcl_stats_t {
     /// died may still write to them. If the network can tell when no more data of a rank can
     /// arrive, they are kept aside until then only.
     pub am_kept_aside: u64,
+    /// Requests to ranks for their own memory, where neither this rank nor a network could access
+    /// it. One request brings many pieces of a box or list.
+    pub owner_requests: u64,
 }
 
 /// Reads the counters of a context.
@@ -105,6 +108,7 @@ pub unsafe extern "C" fn llcl_stats_get(
             coll_cache_hits: counted.coll_cache_hits,
             coll_cache_misses: counted.coll_cache_misses,
             am_kept_aside: counted.am_kept_aside,
+            owner_requests: counted.owner_requests,
         };
         // SAFETY: as above.
         unsafe { stats.write(answer) };

@@ -12,10 +12,10 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
-use crate::api::pieces::{Described, Tier, list, post_many, signal};
+use crate::api::pieces::{Call, Described, Tier, list, post_many, signal};
 use crate::api::status::llcl_status_t;
 use crate::core::context::Context;
-use crate::core::noncontiguous::{DIMENSIONS, Many, Row, Shape, Span, Strided, sum};
+use crate::core::noncontiguous::{DIMENSIONS, List, Many, Row, Shape, Signal, Span, Strided, sum};
 use crate::engine::command::Op;
 use crate::fail;
 use crate::util::status::Result;
@@ -79,7 +79,8 @@ pub struct llcl_remote_span_t {
 
 /// A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
 /// list, in its order. Both lists have the same number of bytes; their spans may differ in number
-/// and size.
+/// and size. The lists must not change during the call. If they do, the call may be refused or use
+/// old or new entries, but it accesses no memory outside the regions.
 #[repr(C)]
 pub struct llcl_vector_params_t {
     /// The rank to read from or to write to.
@@ -132,30 +133,42 @@ impl llcl_strided_params_t {
         let places = (self.local.address(), self.remote.address());
         Strided::new(places, self.size as u64, &given[..dimensions as usize], to)
     }
+
+    /// Does the request, which has one dimension and no signal, at once if possible.
+    #[inline(always)]
+    fn do_row(&self, context: &Context, op: Op) -> bool {
+        let places = (self.local.address(), self.remote.address());
+        let (size, count) = (self.size as u64, self.extents[0]);
+        let row = Row { size, count, near: self.local_strides[0], far: self.remote_strides[0] };
+        context.row_quickly(self.peer, places, row, op == Op::READ)
+    }
+
+    /// As do_row(), for every request.
+    #[inline(never)]
+    fn do_box(&self, context: &Context, op: Op) -> bool {
+        let (Ok(strided), Ok(signal)) = (self.strided(op), self.signal(op)) else { return false };
+        context.box_quickly(self.peer, &strided, op == Op::READ, signal)
+    }
+
+    fn signal(&self, op: Op) -> Result<Option<Signal>> {
+        signal(op, self.signal, self.signal_op, self.signal_value)
+    }
 }
 
 impl Described for llcl_strided_params_t {
-    unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
+    unsafe fn many(&self, op: Op) -> Result<Many> {
         let shape = Shape::Strided(self.strided(op)?);
-        let signal = signal(op, self.signal, self.signal_op, self.signal_value)?;
+        let signal = self.signal(op)?;
         let on_complete = *self.on_complete.as_engine();
         Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
     }
 
     #[inline(always)]
     unsafe fn do_quickly(&self, context: &Context, op: Op) -> bool {
-        if self.signal_op != 0 {
-            return false;
+        match self.signal_op {
+            0 if self.dimensions == 1 => self.do_row(context, op),
+            _ => self.do_box(context, op),
         }
-        let is_read = op == Op::READ;
-        if self.dimensions != 1 {
-            let strided = self.strided(op);
-            return strided.is_ok_and(|it| context.box_quickly(self.peer, &it, is_read));
-        }
-        let places = (self.local.address(), self.remote.address());
-        let (size, count) = (self.size as u64, self.extents[0]);
-        let row = Row { size, count, near: self.local_strides[0], far: self.remote_strides[0] };
-        context.row_quickly(self.peer, places, row, is_read)
     }
 
     fn flags(&self) -> u32 {
@@ -172,7 +185,8 @@ impl llcl_vector_params_t {
     ///
     /// # Safety
     /// They are what the user promises.
-    unsafe fn lists(&self) -> Result<(&[Span], &[Span])> {
+    #[inline(always)]
+    unsafe fn lists(&self) -> Result<(List, List)> {
         // SAFETY: as the caller promises.
         unsafe {
             Ok((
@@ -181,13 +195,19 @@ impl llcl_vector_params_t {
             ))
         }
     }
+
+    #[inline(always)]
+    fn signal(&self, op: Op) -> Result<Option<Signal>> {
+        signal(op, self.signal, self.signal_op, self.signal_value)
+    }
 }
 
 impl Described for llcl_vector_params_t {
-    unsafe fn many(&self, op: Op) -> Result<Many<'_>> {
+    unsafe fn many(&self, op: Op) -> Result<Many> {
         // SAFETY: as the caller promises.
         let (ours, theirs) = unsafe { self.lists() }?;
-        let (here, there) = (sum(ours, "locals")?, sum(theirs, "remotes")?);
+        let (ours, theirs) = (ours.captured("locals")?, theirs.captured("remotes")?);
+        let (here, there) = (sum(&ours, "locals")?, sum(&theirs, "remotes")?);
         if here != there {
             fail!(
                 ERR_INVALID,
@@ -197,17 +217,18 @@ impl Described for llcl_vector_params_t {
         if self.reserved != 0 {
             fail!(ERR_INVALID, "reserved is {}, expected 0", self.reserved);
         }
-        let signal = signal(op, self.signal, self.signal_op, self.signal_value)?;
+        let signal = self.signal(op)?;
         let on_complete = *self.on_complete.as_engine();
         let shape = Shape::Lists(ours, theirs);
         Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
     }
+
     #[inline(always)]
     unsafe fn do_quickly(&self, context: &Context, op: Op) -> bool {
         // SAFETY: as the caller promises.
-        match unsafe { self.lists() } {
-            Ok((ours, theirs)) if self.signal_op == 0 && self.reserved == 0 => {
-                context.lists_quickly(self.peer, ours, theirs, op == Op::READ)
+        match (unsafe { self.lists() }, self.signal(op)) {
+            (Ok((ours, theirs)), Ok(signal)) if self.reserved == 0 => {
+                context.lists_quickly(self.peer, ours, theirs, op == Op::READ, signal)
             }
             _ => false,
         }
@@ -249,7 +270,13 @@ pub unsafe extern "C" fn llcl_try_write_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_try_write_strided_async", context, params, Op::WRITE, Tier::Try) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_try_write_strided_async", op: Op::WRITE, tier: Tier::Try },
+            context,
+            params,
+        )
+    }
 }
 
 /// Tries llcl_try_write_strided_async until it is accepted, and helps with progress meanwhile.
@@ -262,7 +289,13 @@ pub unsafe extern "C" fn llcl_write_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_write_strided_async", context, params, Op::WRITE, Tier::Accepted) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_write_strided_async", op: Op::WRITE, tier: Tier::Accepted },
+            context,
+            params,
+        )
+    }
 }
 
 /// Does what llcl_try_write_strided_async begins and waits for the end, helping with progress
@@ -277,7 +310,13 @@ pub unsafe extern "C" fn llcl_write_strided(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_write_strided", context, params, Op::WRITE, Tier::Ended) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_write_strided", op: Op::WRITE, tier: Tier::Ended },
+            context,
+            params,
+        )
+    }
 }
 
 /// Reads a box with strides from a peer, if that is possible now.
@@ -292,7 +331,13 @@ pub unsafe extern "C" fn llcl_try_read_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_try_read_strided_async", context, params, Op::READ, Tier::Try) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_try_read_strided_async", op: Op::READ, tier: Tier::Try },
+            context,
+            params,
+        )
+    }
 }
 
 /// Tries llcl_try_read_strided_async until it is accepted, and helps with progress meanwhile.
@@ -305,7 +350,13 @@ pub unsafe extern "C" fn llcl_read_strided_async(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_read_strided_async", context, params, Op::READ, Tier::Accepted) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_read_strided_async", op: Op::READ, tier: Tier::Accepted },
+            context,
+            params,
+        )
+    }
 }
 
 /// Does what llcl_try_read_strided_async begins and waits for the end, helping with progress
@@ -320,7 +371,13 @@ pub unsafe extern "C" fn llcl_read_strided(
     params: *const llcl_strided_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_read_strided", context, params, Op::READ, Tier::Ended) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_read_strided", op: Op::READ, tier: Tier::Ended },
+            context,
+            params,
+        )
+    }
 }
 
 /// Writes a list of spans to a list of spans of a peer, and then changes a word there if
@@ -336,10 +393,11 @@ pub unsafe extern "C" fn llcl_read_strided(
 /// a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
 /// wrong, or the signal word is not aligned;
 /// LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits; LLCL_ERR_KEY:
-/// a span is in no live region; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
+/// a span is in no live region (the message of both names the span); LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
 /// the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the
-/// peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except
-/// LLCL_ERR_KEY is found before any byte moves. The completion may report LLCL_ERR_PEER_DEAD,
+/// peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the
+/// call answers a "try again" or an error, the bytes of spans in mapped memory that stand before
+/// the first wrong one may have moved. The completion may report LLCL_ERR_PEER_DEAD,
 /// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
 /// failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
 /// inside a callback. The conventions say on which thread the completion runs. From: the vector put
@@ -350,7 +408,13 @@ pub unsafe extern "C" fn llcl_try_writev_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_try_writev_async", context, params, Op::WRITE, Tier::Try) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_try_writev_async", op: Op::WRITE, tier: Tier::Try },
+            context,
+            params,
+        )
+    }
 }
 
 /// Tries llcl_try_writev_async until it is accepted, and helps with progress meanwhile.
@@ -363,7 +427,13 @@ pub unsafe extern "C" fn llcl_writev_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_writev_async", context, params, Op::WRITE, Tier::Accepted) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_writev_async", op: Op::WRITE, tier: Tier::Accepted },
+            context,
+            params,
+        )
+    }
 }
 
 /// Does what llcl_try_writev_async begins and waits for the end, helping with progress
@@ -378,7 +448,9 @@ pub unsafe extern "C" fn llcl_writev(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_writev", context, params, Op::WRITE, Tier::Ended) }
+    unsafe {
+        post_many(&Call { name: "llcl_writev", op: Op::WRITE, tier: Tier::Ended }, context, params)
+    }
 }
 
 /// Reads a list of spans of a peer into a list of spans, if that is possible now.
@@ -393,7 +465,13 @@ pub unsafe extern "C" fn llcl_try_readv_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_try_readv_async", context, params, Op::READ, Tier::Try) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_try_readv_async", op: Op::READ, tier: Tier::Try },
+            context,
+            params,
+        )
+    }
 }
 
 /// Tries llcl_try_readv_async until it is accepted, and helps with progress meanwhile.
@@ -406,7 +484,13 @@ pub unsafe extern "C" fn llcl_readv_async(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_readv_async", context, params, Op::READ, Tier::Accepted) }
+    unsafe {
+        post_many(
+            &Call { name: "llcl_readv_async", op: Op::READ, tier: Tier::Accepted },
+            context,
+            params,
+        )
+    }
 }
 
 /// Does what llcl_try_readv_async begins and waits for the end, helping with progress
@@ -421,5 +505,7 @@ pub unsafe extern "C" fn llcl_readv(
     params: *const llcl_vector_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    unsafe { post_many("llcl_readv", context, params, Op::READ, Tier::Ended) }
+    unsafe {
+        post_many(&Call { name: "llcl_readv", op: Op::READ, tier: Tier::Ended }, context, params)
+    }
 }

@@ -7,7 +7,7 @@ use crate::api::memory::llcl_remote_t;
 use crate::api::posting::{both, complete_if};
 use crate::api::status::LLCL_OK;
 use crate::core::context::Context;
-use crate::core::noncontiguous::{Many, Signal, Span};
+use crate::core::noncontiguous::{List, Many, Signal, Span};
 use crate::core::submit::FLAG_DONE;
 use crate::engine::atomic;
 use crate::engine::command::Op;
@@ -26,14 +26,24 @@ pub enum Tier {
     Ended,
 }
 
+/// A function of the interface. One pointer to it is passed on, as there are few registers.
+pub struct Call {
+    /// Errors begin with it.
+    pub name: &'static str,
+    /// Op::READ or Op::WRITE.
+    pub op: Op,
+    /// The form.
+    pub tier: Tier,
+}
+
 /// The parameters of both kinds.
 pub trait Described {
     /// # Safety
     /// Lists that the parameters name are what the user promises.
-    unsafe fn many(&self, op: Op) -> Result<Many<'_>>;
+    unsafe fn many(&self, op: Op) -> Result<Many>;
 
     /// Copies everything if the caller can do it by loads and stores. Ignores the flags and fires
-    /// no completion. False: nothing has happened.
+    /// no completion. False: the long way begins anew; pieces of lists may have been copied.
     ///
     /// # Safety
     /// As of many().
@@ -61,39 +71,34 @@ pub fn signal(op: Op, place: llcl_remote_t, code: u32, value: u64) -> Result<Opt
 /// The list behind a pointer.
 ///
 /// # Safety
-/// A pointer that is not NULL points to `count` entries, which do not change during the call.
-pub unsafe fn list<'a, T>(first: *const T, count: usize, name: &str) -> Result<&'a [Span]> {
-    if count == 0 {
-        return Ok(&[]);
-    }
-    // SAFETY: as the caller promises.
-    unsafe { given(first, name)? };
-    if count > isize::MAX as usize / size_of::<Span>() {
-        fail!(ERR_RANGE, "{name} has {count} entries, which is more than memory holds");
+/// A pointer that is not NULL points to `count` entries, which can be read during the call.
+#[inline(always)]
+pub unsafe fn list<T>(first: *const T, count: usize, name: &str) -> Result<List> {
+    if count > 0 {
+        // SAFETY: as the caller promises.
+        unsafe { given(first, name)? };
+        if count > isize::MAX as usize / size_of::<Span>() {
+            fail!(ERR_RANGE, "{name} has {count} entries, which is more than memory holds");
+        }
     }
     // SAFETY: as the caller promises; both kinds of entries have the layout of a Span, as asserted
     // above.
-    Ok(unsafe { std::slice::from_raw_parts(first.cast::<Span>(), count) })
+    Ok(unsafe { List::new(first.cast::<Span>(), count) })
 }
 
-/// Does a request at once if possible, and else hands it to its tier. Errors begin with `name`.
+/// Does a request at once if possible, and else hands it to its tier.
 ///
 /// # Safety
 /// Pointers that are not null point to a live context and to valid parameters, whose own promises
 /// are kept.
 #[inline(never)]
 pub unsafe fn post_many<P: Described>(
-    name: &str,
+    call: &'static Call,
     context: *const llcl_context_t,
     params: *const P,
-    op: Op,
-    tier: Tier,
 ) -> i32 {
     // SAFETY: as the caller promises.
-    unsafe {
-        do_at_once(context, params, op, tier)
-            .unwrap_or_else(|| submit(name, context, params, op, tier))
-    }
+    unsafe { do_at_once(call, context, params).unwrap_or_else(|| submit(call, context, params)) }
 }
 
 /// None: the request takes the long way.
@@ -102,10 +107,9 @@ pub unsafe fn post_many<P: Described>(
 /// As of post_many().
 #[inline(always)]
 unsafe fn do_at_once<P: Described>(
+    &Call { op, tier, .. }: &'static Call,
     context: *const llcl_context_t,
     params: *const P,
-    op: Op,
-    tier: Tier,
 ) -> Option<i32> {
     // SAFETY: as the caller promises.
     let (context, params) = unsafe { both(context, params) }?;
@@ -125,12 +129,11 @@ unsafe fn do_at_once<P: Described>(
 /// # Safety
 /// As of post_many().
 #[cold]
+#[inline(never)]
 unsafe fn submit<P: Described>(
-    name: &str,
+    &Call { name, op, tier }: &'static Call,
     context: *const llcl_context_t,
     params: *const P,
-    op: Op,
-    tier: Tier,
 ) -> i32 {
     guard_of(name, || {
         // SAFETY: as the caller promises.

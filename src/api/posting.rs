@@ -123,13 +123,16 @@ pub(super) fn complete_if(
     (on_local, on_complete): (Option<&llcl_completion_t>, &llcl_completion_t),
     done: impl FnOnce() -> bool,
 ) -> Option<i32> {
-    match flags {
-        0 => {}
-        FLAG_DONE => return done().then_some(LLCL_DONE),
-        _ => return None,
-    }
     let on_local = on_local.map(llcl_completion_t::as_engine);
     let on_complete = on_complete.as_engine();
+    match flags {
+        0 => {}
+        // They do not fire, and are refused all the same if they are of no kind.
+        FLAG_DONE if on_local.is_none_or(|it| it.has_kind()) && on_complete.has_kind() => {
+            return done().then_some(LLCL_DONE);
+        }
+        _ => return None,
+    }
     if !on_local.is_none_or(|it| it.is_ready()) || !on_complete.is_ready() || !done() {
         return None;
     }
@@ -179,6 +182,10 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
     // Each way to report the end has its own copy of the operation, so that the code after the
     // operation does not branch on it again.
     if p.flags() == FLAG_DONE {
+        if !on_complete.has_kind() || !p.on_local().is_none_or(|it| it.as_engine().has_kind()) {
+            // SAFETY: as the caller promises.
+            return unsafe { try_post_any(context, p) };
+        }
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, peer) } {
             Quick::Done => return LLCL_DONE,

@@ -19,8 +19,8 @@ use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
-use lists::{Known, copy_lists, walk};
-pub use lists::{Span, sum};
+pub use lists::{List, Span, sum};
+use lists::{copy_lists, walk};
 use parked::Parked;
 pub use row::Row;
 pub use strided::{DIMENSIONS, Strided};
@@ -33,15 +33,17 @@ mod strided;
 
 /// The pieces.
 #[allow(clippy::large_enum_variant, reason = "an allocation would cost as much as a small box")]
-pub enum Shape<'a> {
+#[derive(Clone)]
+pub enum Shape {
     /// A box on both sides.
     Strided(Strided),
-    /// Lists of as many bytes, ours and the peer's.
-    Lists(&'a [Span], &'a [Span]),
+    /// Lists of as many bytes, ours and the peer's. They are copies of the user's, which the user
+    /// may change.
+    Lists(Vec<Span>, Vec<Span>),
 }
 
 /// A read or a write of many pieces.
-pub struct Many<'a> {
+pub struct Many {
     /// Op::READ or Op::WRITE.
     pub op: Op,
     /// The peer's rank.
@@ -49,7 +51,7 @@ pub struct Many<'a> {
     /// The caller's flags.
     pub flags: u32,
     /// The pieces.
-    pub shape: Shape<'a>,
+    pub shape: Shape,
     /// For a write: a word that changes when all bytes are there.
     pub signal: Option<Signal>,
     /// Fires at the end of all.
@@ -67,7 +69,7 @@ pub struct Signal {
     pub value: u64,
 }
 
-impl Many<'_> {
+impl Many {
     fn total(&self) -> u64 {
         match &self.shape {
             Shape::Strided(strided) => strided.total,
@@ -78,10 +80,23 @@ impl Many<'_> {
 
 /// Wakes the threads that sleep on a word in the spans.
 #[inline(always)]
-fn touched_lists(port: &Port, theirs: &[Span]) {
+fn touched_lists(port: &Port, theirs: List) {
     if port.waiters().any() {
-        theirs.iter().for_each(|it| port.waiters().touched(it.place, it.size as u64));
+        theirs.each().for_each(|it| port.waiters().touched(it.place, it.size as u64));
     }
+}
+
+/// Looks the spans of a list up; an error names the span.
+fn each_span(
+    list: &[Span],
+    name: &str,
+    mut find: impl FnMut(&Span) -> Result<bool>,
+) -> Result<bool> {
+    list.iter().enumerate().try_fold(true, |all, (at, span)| match find(span) {
+        Ok(is) => Ok(is && all),
+        Err(error) if error.status.is_retry() => Err(error),
+        Err(error) => Err(Error::new(error.status, format!("{name}[{at}]: {}", error.message()))),
+    })
 }
 
 impl Context {
@@ -151,34 +166,31 @@ impl Poster {
         };
         let bytes = match &many.shape {
             Shape::Strided(strided) => is_mapped(strided.remote, strided.spans[1])?,
-            Shape::Lists(_, theirs) => theirs.iter().try_fold(true, |all, span| {
-                is_mapped(span.place, span.size as u64).map(|it| it && all)
-            })?,
+            Shape::Lists(_, theirs) => {
+                each_span(theirs, "remotes", |span| is_mapped(span.place, span.size as u64))?
+            }
         };
         Ok(bytes && signal == Access::Mapped)
     }
 
     /// Checks all of our side. The caller is pinned.
     fn check_ours(&self, ours: &[Span]) -> Result<()> {
-        ours.iter().try_for_each(|span| {
-            Local::Region(span.place).resolve(&self.routes, span.size as u64).map(drop)
+        each_span(ours, "locals", |span| {
+            Local::Region(span.place).resolve(&self.routes, span.size as u64).map(|_| true)
         })
+        .map(drop)
     }
 
-    /// Copies everything and changes the signal word, if all of the peer's side is mapped. If this
-    /// rank knows all regions, the first attempt succeeds. Else it asks the owner's directory, and
-    /// the second attempt succeeds. The signal word is looked up before anything moves.
+    /// Copies everything and changes the signal word, if all of the peer's side is mapped. All
+    /// places are looked up before anything moves, for which this rank asks the owner's directory
+    /// if it does not know a region.
     fn copy_mapped(&self, port: &Port, many: &Many) -> Result<bool> {
-        if many.signal.is_some() && !self.is_mapped(port, many)? {
-            return Ok(false);
-        }
-        let copied = self.copy_now(port, many)?
-            || self.is_mapped(port, many)? && self.copy_now(port, many)?;
-        Ok(copied && self.signal_now(port, many)?)
+        Ok(self.is_mapped(port, many)?
+            && self.copy_now(port, many)?
+            && self.signal_now(port, many)?)
     }
 
-    /// Copies everything. False: this rank does not know all of the peer's regions; nothing was
-    /// copied, unless the owner is freeing one of them at this moment.
+    /// Copies everything. False: the owner is freeing one of the regions at this moment.
     fn copy_now(&self, port: &Port, many: &Many) -> Result<bool> {
         let _pinned = pin();
         match &many.shape {
@@ -194,18 +206,15 @@ impl Poster {
                 Ok(true)
             }
             Shape::Lists(ours, theirs) => {
-                // All spans are looked up before the first is copied, so that a request that is
-                // refused changes nothing.
+                self.check_ours(ours)?;
                 let near = |key| self.routes.own().region_near(key);
                 let far = |key| port.region(key);
-                let Some(there) = Known::of(theirs, far) else { return Ok(false) };
-                self.check_ours(ours)?;
-                let Some(here) = Known::of(ours, near) else { return Ok(false) };
+                let (ours, theirs) = (List::of(ours), List::of(theirs));
                 // SAFETY: the pin keeps what is found.
                 let copied = unsafe {
                     match many.op {
-                        Op::READ => copy_lists((&there, far), (&here, near)),
-                        _ => copy_lists((&here, near), (&there, far)),
+                        Op::READ => copy_lists((theirs, far), (ours, near)),
+                        _ => copy_lists((ours, near), (theirs, far)),
                     }
                 };
                 if many.op == Op::WRITE {
@@ -244,10 +253,15 @@ impl Poster {
             Shape::Lists(ours, theirs) => {
                 self.check_ours(ours)?;
                 room((ours.len() + theirs.len()) as u64)?;
-                walk(ours, theirs, |near, remote, size| {
-                    let local = Local::Region(near).resolve(&self.routes, size)?;
-                    list.push(Piece { remote, local, size });
-                    Ok::<_, Error>(())
+                let resolved = |span: &Span| -> Result<_> {
+                    let local = Local::Region(span.place);
+                    Ok((local.resolve(&self.routes, span.size as u64)?, span.size))
+                };
+                let theirs = theirs.iter().map(|span| Ok((span.place, span.size)));
+                walk(ours.iter().map(resolved), theirs, |local, remote, size| {
+                    if size > 0 {
+                        list.push(Piece { remote, local, size: size as u64 });
+                    }
                 })?;
             }
         }

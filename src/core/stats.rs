@@ -29,6 +29,7 @@ pub struct Counted {
     pub am_kept_aside: u64,
     pub coll_cache_hits: u64,
     pub coll_cache_misses: u64,
+    pub owner_requests: u64,
 }
 
 /// The "try again" statuses, in the order of their counters.
@@ -80,6 +81,7 @@ impl Context {
             am_kept_aside: self.routes.fabric().kept_aside(),
             coll_cache_hits: counts.plans_found.get(),
             coll_cache_misses: counts.plans_made.get(),
+            owner_requests: counts.owner_requests.get(),
         }
     }
 

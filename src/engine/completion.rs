@@ -94,6 +94,12 @@ impl Completion {
         self.head() == 0
     }
 
+    /// Whether its kind is one of those above. Its function or word is not looked at.
+    #[inline(always)]
+    pub fn has_kind(&self) -> bool {
+        self.head() <= ADD.into()
+    }
+
     /// `kind` and `reserved` as one number, as they lie in memory, so that one load and one
     /// comparison check both.
     #[inline(always)]

@@ -307,6 +307,8 @@ impl LaneState {
         }
         operation.sent = true;
         self.unsent -= 1;
+        // The holder of the role is the only one that counts here.
+        self.post.counts.owner_requests.up_alone(1);
         Sent::Done
     }
 

@@ -68,6 +68,8 @@ pub struct Counters {
     pub wake_ups: Count,
     /// Replies and acknowledgements.
     pub replies: Count,
+    /// Requests to owners of memory.
+    pub owner_requests: Count,
     /// Refusals by reason: queue full, no tag, busy, no credit.
     pub retries: [Count; 5],
     /// Requests that were parked.

@@ -1,12 +1,13 @@
 //! Lists of spans on both sides.
 
-use crate::engine::by_caller::copy;
+use super::row::copy_piece;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::Result;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// An address and a number of bytes.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Span {
     /// Where.
@@ -15,15 +16,80 @@ pub struct Span {
     pub size: usize,
 }
 
-impl Span {
-    const NOTHING: Span = Span { place: Address { offset: 0, key: 0 }, size: 0 };
+/// A list in memory of the user. The user promises not to change it during the call; if another
+/// thread of the program does so all the same, the list must not lead out of the regions. So what
+/// is used of an entry is what was checked; no entry is read again in between.
+#[derive(Clone, Copy)]
+pub struct List {
+    first: *const Span,
+    count: usize,
+}
 
-    /// What is left of it behind its first bytes.
+impl List {
+    /// The list of `count` entries at `first`.
+    ///
+    /// # Safety
+    /// The entries can be read as long as the list is in use.
+    pub unsafe fn new(first: *const Span, count: usize) -> List {
+        List { first, count }
+    }
+
+    /// The list of a slice, which it does not outlive.
+    pub(super) fn of(spans: &[Span]) -> List {
+        List { first: spans.as_ptr(), count: spans.len() }
+    }
+
+    /// Its entries, each read once.
     #[inline(always)]
-    fn behind(self, size: usize) -> Span {
-        let Address { offset, key } = self.place;
-        let place = Address { offset: offset.wrapping_add(size as u64), key };
-        Span { place, size: self.size - size }
+    pub(super) fn each(self) -> impl Iterator<Item = Span> {
+        let mut at = self.first;
+        let end = at.wrapping_add(self.count);
+        std::iter::from_fn(move || {
+            if at == end {
+                return None;
+            }
+            // SAFETY: an entry of the list, as new() was promised.
+            let span = unsafe { read_once(at) };
+            at = at.wrapping_add(1);
+            Some(span)
+        })
+    }
+
+    /// The entry of an index below the count.
+    #[inline(always)]
+    fn entry(self, at: usize) -> Span {
+        // SAFETY: an entry of the list, as new() was promised.
+        unsafe { read_once(self.first.wrapping_add(at)) }
+    }
+
+    /// The entries behind the first ones.
+    fn behind(self, at: usize) -> List {
+        List { first: self.first.wrapping_add(at), count: self.count - at }
+    }
+
+    /// A copy of it.
+    pub fn captured(self, name: &str) -> Result<Vec<Span>> {
+        let mut copy = Vec::new();
+        if copy.try_reserve_exact(self.count).is_err() {
+            fail!(ERR_NO_MEMORY, "no memory for a copy of {name}, {} entries", self.count);
+        }
+        copy.extend(self.each());
+        Ok(copy)
+    }
+}
+
+/// # Safety
+/// The entry can be read.
+#[inline(always)]
+unsafe fn read_once(entry: *const Span) -> Span {
+    let entry = entry.cast_mut();
+    // SAFETY: as the caller promises. Atomic, so that the compiler neither repeats a load nor
+    // assumes that the value stays.
+    unsafe {
+        let offset = AtomicU64::from_ptr(&raw mut (*entry).place.offset).load(Ordering::Relaxed);
+        let key = AtomicU64::from_ptr(&raw mut (*entry).place.key).load(Ordering::Relaxed);
+        let size = AtomicUsize::from_ptr(&raw mut (*entry).size).load(Ordering::Relaxed);
+        Span { place: Address { offset, key }, size }
     }
 }
 
@@ -35,133 +101,147 @@ pub fn sum(list: &[Span], name: &str) -> Result<u64> {
     }
 }
 
-/// Looks spans up. The spans of a list mostly lie in one region, so the region of the last look-up
-/// is kept.
-struct Finder<R> {
-    region: R,
-    key: u64,
-    /// Where the region of `key` begins, and its length; before the first look-up and where there
-    /// is no such region, none.
-    found: Option<(*mut u8, u64)>,
-}
+/// The begin and the length of a region.
+type Found = (*mut u8, u64);
 
-impl<R: Fn(u64) -> Option<(*mut u8, u64)>> Finder<R> {
-    fn new(region: R) -> Finder<R> {
-        Finder { region, key: 0, found: None }
-    }
-
-    #[inline(always)]
-    fn find(&mut self, place: Address, size: u64) -> Option<*mut u8> {
-        if place.key != self.key {
-            self.key = place.key;
-            self.found = (self.region)(place.key);
-        }
-        let (base, length) = self.found?;
-        let is_inside = size <= length && place.offset <= length - size;
-        is_inside.then(|| base.wrapping_add(place.offset as usize))
-    }
-}
-
-/// A list whose spans all lie in regions that are known here.
-pub(super) struct Known<'a> {
-    spans: &'a [Span],
-    /// The sum of their sizes.
-    pub total: u64,
-    /// Where the region begins in which all of them lie; None: there are several.
-    only: Option<*mut u8>,
-}
-
-impl<'a> Known<'a> {
-    /// None where a span lies in no region that `region` knows, or the sum is no number. `region`:
-    /// the begin and the length of the region of a key.
-    #[inline(always)]
-    pub fn of(
-        spans: &'a [Span],
-        region: impl Fn(u64) -> Option<(*mut u8, u64)>,
-    ) -> Option<Known<'a>> {
-        let mut finder = Finder::new(region);
-        let (mut total, mut several) = (0u64, 0);
-        let key = spans.first().map_or(0, |span| span.place.key);
-        for span in spans {
-            let size = span.size as u64;
-            finder.find(span.place, size)?;
-            total = total.checked_add(size)?;
-            several |= span.place.key ^ key;
-        }
-        let only = finder.found.map(|(base, _)| base).filter(|_| several == 0);
-        Some(Known { spans, total, only })
-    }
-}
-
-/// Calls `each` for each piece of two lists of the same sum, with our address, the peer's address
-/// and the size, as long as it answers Ok.
+/// The first byte of a span in a region; None: the region does not hold the span.
 #[inline(always)]
-pub(super) fn walk<E>(
-    ours: &[Span],
-    theirs: &[Span],
-    mut each: impl FnMut(Address, Address, u64) -> std::result::Result<(), E>,
-) -> std::result::Result<(), E> {
-    let (mut left, mut right) = (ours.iter(), theirs.iter());
-    let (mut near, mut far) = (Span::NOTHING, Span::NOTHING);
+fn inside((base, length): Found, span: Span) -> Option<*mut u8> {
+    let last = length.checked_sub(span.size as u64)?;
+    (span.place.offset <= last).then(|| base.wrapping_add(span.place.offset as usize))
+}
+
+/// No region holds a span.
+struct Missing;
+
+/// A place that the walk over two lists moves on.
+pub(super) trait Place: Copy {
+    /// The place so many bytes behind it.
+    fn behind(self, size: usize) -> Self;
+}
+
+impl Place for *mut u8 {
+    #[inline(always)]
+    fn behind(self, size: usize) -> *mut u8 {
+        self.wrapping_add(size)
+    }
+}
+
+impl Place for Address {
+    #[inline(always)]
+    fn behind(self, size: usize) -> Address {
+        Address { offset: self.offset.wrapping_add(size as u64), key: self.key }
+    }
+}
+
+/// Calls `each` for each piece of two lists, with its place on both sides and its size, which may
+/// be 0. An entry is a place and a size, and is taken right before its first piece. False: the
+/// lists have not the same number of bytes. An entry that is an error ends the walk.
+#[inline(always)]
+pub(super) fn walk<A: Place, B: Place, E>(
+    mut ours: impl Iterator<Item = std::result::Result<(A, usize), E>>,
+    mut theirs: impl Iterator<Item = std::result::Result<(B, usize), E>>,
+    mut each: impl FnMut(A, B, usize),
+) -> std::result::Result<bool, E> {
     loop {
-        while near.size == 0 {
-            let Some(next) = left.next() else { return Ok(()) };
-            near = *next;
+        let ((mut a, mut left), (mut b, mut right)) = match (ours.next(), theirs.next()) {
+            (Some(a), Some(b)) => (a?, b?),
+            (a, b) => return Ok(are_empty(a, ours)? && are_empty(b, theirs)?),
+        };
+        // In most lists the sizes are equal.
+        while left != right {
+            if left < right {
+                each(a, b, left);
+                (b, right) = (b.behind(left), right - left);
+                let Some(next) = ours.next() else { return Ok(false) };
+                (a, left) = next?;
+            } else {
+                each(a, b, right);
+                (a, left) = (a.behind(right), left - right);
+                let Some(next) = theirs.next() else { return Ok(false) };
+                (b, right) = next?;
+            }
         }
-        while far.size == 0 {
-            let Some(next) = right.next() else { return Ok(()) };
-            far = *next;
-        }
-        let size = near.size.min(far.size);
-        each(near.place, far.place, size as u64)?;
-        (near, far) = (near.behind(size), far.behind(size));
+        each(a, b, left);
     }
 }
 
-/// Copies a piece. The usual sizes of elements need no call.
-///
-/// # Safety
-/// As of copy().
-#[inline(always)]
-unsafe fn copy_piece(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        match size {
-            4 => std::ptr::copy(from, to, 4),
-            16 => std::ptr::copy(from, to, 16),
-            _ => copy(from, to, size),
+/// Whether the rest of a list has no bytes.
+fn are_empty<A, E>(
+    first: Option<std::result::Result<(A, usize), E>>,
+    rest: impl Iterator<Item = std::result::Result<(A, usize), E>>,
+) -> std::result::Result<bool, E> {
+    for entry in first.into_iter().chain(rest) {
+        if entry?.1 != 0 {
+            return Ok(false);
         }
     }
+    Ok(true)
 }
 
-/// Copies from one list to the other. False: a region has vanished since it was found, and the
-/// piece there and those behind it were not copied.
+/// Copies from one list to the other; each span is looked up right before its bytes move. False: a
+/// span lies in no region that the functions find, or the lists have not the same number of bytes.
+/// The pieces before that were copied.
 ///
 /// # Safety
-/// The memory of `from` and `to`, and of the regions that the functions find, is valid until the
-/// end.
+/// The memory of the regions that the functions find is valid until the end.
 #[inline(always)]
 pub(super) unsafe fn copy_lists(
-    (from, source): (&Known, impl Fn(u64) -> Option<(*mut u8, u64)>),
-    (to, destination): (&Known, impl Fn(u64) -> Option<(*mut u8, u64)>),
+    (from, source): (List, impl Fn(u64) -> Option<Found>),
+    (to, destination): (List, impl Fn(u64) -> Option<Found>),
 ) -> bool {
-    if let (Some(source), Some(destination)) = (from.only, to.only) {
-        let copied = walk(from.spans, to.spans, |from, to, size| {
-            let from = source.wrapping_add(from.offset as usize);
-            let to = destination.wrapping_add(to.offset as usize);
-            // SAFETY: inside of what was found, and as the caller promises.
-            unsafe { copy_piece(from, to, size as usize) };
-            Ok::<_, ()>(())
-        });
-        return copied.is_ok();
+    // SAFETY: passed on to the caller.
+    let Some(at) = (unsafe { copy_pairs((from, &source), (to, &destination)) }) else {
+        return false;
+    };
+    if at == from.count && at == to.count {
+        return true;
     }
-    let (mut source, mut destination) = (Finder::new(source), Finder::new(destination));
-    let copied = walk(from.spans, to.spans, |from, to, size| {
-        let found = source.find(from, size).zip(destination.find(to, size));
-        // SAFETY: found, and as the caller promises.
-        found.map(|(from, to)| unsafe { copy_piece(from, to, size as usize) }).ok_or(())
-    });
-    copied.is_ok()
+    let found = |span: Span, region: Option<Found>| match inside(region.ok_or(Missing)?, span) {
+        Some(place) => Ok((place, span.size)),
+        None => Err(Missing),
+    };
+    let from = from.behind(at).each().map(|span| found(span, source(span.place.key)));
+    let to = to.behind(at).each().map(|span| found(span, destination(span.place.key)));
+    // SAFETY: found, and as the caller promises.
+    let copied = walk(from, to, |from, to, size| unsafe { copy_piece(from, to, size) });
+    matches!(copied, Ok(true))
+}
+
+/// Copies the first entries of both lists as long as the sizes are equal, which they are in most
+/// lists to the end. The number of entries; None: a span lies in no region, and those before it
+/// were copied.
+///
+/// # Safety
+/// As of copy_lists().
+#[inline(always)]
+unsafe fn copy_pairs(
+    (from, source): (List, impl Fn(u64) -> Option<Found>),
+    (to, destination): (List, impl Fn(u64) -> Option<Found>),
+) -> Option<usize> {
+    let (most, mut at) = (from.count.min(to.count), 0);
+    if most == 0 {
+        return Some(0);
+    }
+    let (mut a, mut b) = (from.entry(0), to.entry(0));
+    loop {
+        // The spans of a list mostly lie in one region, so a look-up serves all that follow.
+        let keys = [a.place.key, b.place.key];
+        let (here, there) = (source(keys[0])?, destination(keys[1])?);
+        while [a.place.key, b.place.key] == keys {
+            if a.size != b.size {
+                return Some(at);
+            }
+            let (from_place, to_place) = (inside(here, a)?, inside(there, b)?);
+            // SAFETY: found, and as the caller promises.
+            unsafe { copy_piece(from_place, to_place, a.size) };
+            at += 1;
+            if at == most {
+                return Some(at);
+            }
+            (a, b) = (from.entry(at), to.entry(at));
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -173,62 +253,99 @@ mod tests {
         Span { place: Address { offset, key }, size }
     }
 
+    fn taken(list: &[Span]) -> impl Iterator<Item = std::result::Result<(Address, usize), ()>> {
+        list.iter().map(|span| Ok((span.place, span.size)))
+    }
+
     #[test]
     fn lists_meet_piece_by_piece_whatever_the_sizes_of_their_spans() {
         let ours = [span(1, 10, 0), span(1, 0, 3), span(1, 20, 5), span(1, 9, 0)];
         let theirs = [span(2, 0, 1), span(2, 8, 2), span(2, 30, 4), span(2, 7, 0), span(2, 50, 1)];
         let mut seen = Vec::new();
-        walk(&ours, &theirs, |near, far, size| {
-            seen.push((near.offset, far.offset, size));
-            Ok::<_, ()>(())
-        })
-        .unwrap();
+        let ended = walk(taken(&ours), taken(&theirs), |near, far, size| {
+            if size > 0 {
+                seen.push((near.offset, far.offset, size));
+            }
+        });
+        assert_eq!(ended, Ok(true));
         assert_eq!(seen, [(0, 0, 1), (1, 8, 2), (20, 30, 4), (24, 50, 1)]);
     }
 
     #[test]
-    fn spans_are_measured_if_their_regions_hold_them() {
-        let mut memory = [0u8; 64];
-        let base = memory.as_mut_ptr();
-        let region = |key| [None, Some((base, 64)), Some((base, 8))][key as usize];
-        let of = |list: &[Span]| Known::of(list, region).map(|it| (it.total, it.only.is_some()));
-        assert_eq!(of(&[]), Some((0, false)));
-        assert_eq!(of(&[span(1, 0, 64), span(1, 60, 4)]), Some((68, true)));
-        assert_eq!(
-            of(&[span(1, 0, 64), span(2, 4, 4), span(1, 64, 0), span(1, 1, 2)]),
-            Some((70, false))
-        );
-        // The key 0 is that of no region, also as the first one.
-        assert_eq!(of(&[span(0, 0, 0)]), None);
-        for wrong in [span(1, 1, 64), span(2, 9, 0), span(1, u64::MAX, 2), span(0, 0, 1)] {
-            assert_eq!(of(&[span(1, 0, 1), wrong]), None);
+    fn lists_of_different_sums_are_told() {
+        let ends = |ours: &[Span], theirs: &[Span]| walk(taken(ours), taken(theirs), |_, _, _| ());
+        let (nothing, eight) = (span(1, 0, 0), span(1, 0, 8));
+        assert_eq!(ends(&[], &[]), Ok(true));
+        assert_eq!(ends(&[], &[nothing, nothing]), Ok(true));
+        assert_eq!(ends(&[eight, nothing], &[nothing, eight]), Ok(true));
+        for (ours, theirs) in
+            [(&[eight][..], &[][..]), (&[eight, eight], &[eight]), (&[nothing, eight], &[nothing])]
+        {
+            assert_eq!(ends(ours, theirs), Ok(false));
+            assert_eq!(ends(theirs, ours), Ok(false));
         }
     }
 
+    /// 16 bytes on both sides: from the region 1, to any other region but the one of `gone`.
     #[test]
-    fn a_copy_stops_where_a_region_has_vanished() {
+    fn a_copy_stops_at_a_span_that_no_region_holds() {
         let (mut from, mut to) = ([7u8; 16], [0u8; 16]);
         let (left, right) = (from.as_mut_ptr(), to.as_mut_ptr());
         let gone = Cell::new(0);
         let near = |key| (key == 1).then_some((left, 16));
         let far = |key| (key > 1 && key != gone.get()).then_some((right, 16));
-        let copied = |theirs: &[Span], vanishes| {
-            let ours = [span(1, 0, 4), span(1, 8, 8)];
-            let (from, to) = (Known::of(&ours, near).unwrap(), Known::of(theirs, far).unwrap());
-            gone.set(vanishes);
+        let from_to = |ours: &[Span], theirs: &[Span]| {
             // SAFETY: both arrays are there until the end of the test.
-            unsafe { copy_lists((&from, near), (&to, far)) }
+            unsafe {
+                right.cast::<[u8; 16]>().write([0; 16]);
+                let copied = copy_lists((List::of(ours), near), (List::of(theirs), far));
+                (copied, right.cast::<[u8; 16]>().read())
+            }
         };
-        let seen = || {
-            // SAFETY: as above.
-            unsafe { right.cast::<[u8; 16]>().read() }
+        let copied = |theirs: &[Span]| from_to(&[span(1, 0, 4), span(1, 8, 8)], theirs);
+        let first_three = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7];
+        gone.set(3);
+        let vanished = [span(2, 13, 3), span(3, 0, 1), span(2, 0, 8)];
+        assert_eq!(copied(&vanished), (false, first_three));
+        gone.set(0);
+        let all = [7, 7, 7, 7, 7, 7, 7, 7, 0, 7, 7, 7, 7, 0, 0, 0];
+        assert_eq!(copied(&[span(2, 0, 1), span(4, 9, 4), span(2, 1, 7)]).0, true);
+        assert_eq!(copied(&[span(2, 0, 1), span(4, 9, 4), span(2, 1, 7)]).1, all);
+        // Behind the end by one byte, behind 64 bits, in no region, of the key 0 that none has.
+        for wrong in [span(2, 16, 1), span(2, u64::MAX, 1), span(1, 0, 1), span(0, 0, 1)] {
+            let list = [span(2, 13, 3), wrong, span(2, 0, 8)];
+            assert_eq!(copied(&list), (false, first_three), "{wrong:?}");
+        }
+        for nothing in [span(2, 17, 0), span(0, 0, 0)] {
+            let lists = [span(1, 0, 3), span(1, 0, 0)];
+            assert_eq!(from_to(&lists, &[span(2, 13, 3), nothing]), (false, first_three));
+            assert_eq!(from_to(&[], &[nothing]), (false, [0; 16]));
+        }
+        assert_eq!(from_to(&[], &[]), (true, [0; 16]));
+        // Sizes that differ in their sum: what both have was copied.
+        assert_eq!(from_to(&[span(1, 0, 9)], &[span(2, 13, 3)]), (false, first_three));
+    }
+
+    /// An entry that is changed after it was looked up, before its bytes move, has no effect.
+    #[test]
+    fn an_entry_is_read_once() {
+        let mut memory = [1u8, 2, 3, 4, 0, 0, 0, 0];
+        let base = memory.as_mut_ptr();
+        let mut ours = [span(1, 0, 1), span(1, 1, 1)];
+        let theirs = [span(2, 4, 1), span(3, 5, 1)];
+        let entries = ours.as_mut_ptr();
+        let near = |key| (key == 1).then_some((base, 4));
+        // Called for the second piece when both of its entries were read.
+        let far = |key| {
+            if key == 3 {
+                // SAFETY: the array is there until the end of the test.
+                unsafe { *entries.add(1) = span(1, 2, 1) };
+            }
+            Some((base, 8))
         };
-        assert!(!copied(&[span(2, 13, 3), span(3, 0, 1), span(2, 0, 8)], 3));
-        assert_eq!(seen(), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7]);
-        // In several regions, and in one.
-        assert!(copied(&[span(2, 0, 1), span(4, 2, 3), span(2, 5, 8)], 0));
-        assert_eq!(seen(), [7, 0, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
-        assert!(copied(&[span(2, 1, 1), span(2, 2, 3), span(2, 5, 8)], 0));
-        assert_eq!(seen(), [7; 16]);
+        // SAFETY: as above; the regions of both sides do not overlap.
+        let copied = unsafe { copy_lists((List::new(entries, 2), near), (List::of(&theirs), far)) };
+        assert!(copied);
+        assert_eq!((memory[4], memory[5]), (1, 2));
     }
 }

@@ -1,18 +1,51 @@
-//! The short way of many pieces, as that of `core::rma`: all of the memory is mapped, there is no
-//! signal, and no lock, queue or allocation is needed. What is refused here takes the long way,
-//! which also reports errors.
+//! The short way of many pieces, as that of `core::rma`: all of the memory is mapped, and no lock,
+//! queue or allocation is needed. What is refused here takes the long way, which also reports
+//! errors.
 
-use super::lists::{Known, Span, copy_lists};
+use super::lists::{List, copy_lists};
 use super::row::Row;
 use super::strided::Strided;
-use super::touched_lists;
+use super::{Signal, touched_lists};
 use crate::core::context::Context;
+use crate::engine::atomic;
 use crate::transport::address::Address;
-use crate::util::pin::pin;
+use crate::transport::port::Port;
+use crate::util::pin::{pin, pin_if_known};
 
 impl Context {
-    /// Copies a box of one dimension.
-    #[inline]
+    /// Copies with `copy`, which is called while this thread is pinned, and then changes the word
+    /// of the signal. False: `copy` has answered it, or was not called.
+    #[inline(always)]
+    fn copy_quickly(
+        &self,
+        peer: u32,
+        signal: Option<Signal>,
+        copy: impl FnOnce(&Port) -> bool,
+    ) -> bool {
+        let Some(port) = self.quick.port(peer.into()) else { return false };
+        let _pinned = pin();
+        let word = match signal {
+            Some(signal) => match port.find_word(signal.place) {
+                Some(word) => Some((signal, word)),
+                None => return false,
+            },
+            None => None,
+        };
+        if !copy(port) {
+            return false;
+        }
+        if let Some((Signal { place, op, value }, word)) = word {
+            // SAFETY: the look-up vouches for an aligned word while we are pinned. The change is a
+            // release, so it is never seen before the data.
+            unsafe { atomic::apply(word, op, atomic::kind::U64, value, 0) };
+            port.waiters().touched(place, 8);
+        }
+        true
+    }
+
+    /// Copies a box of one dimension; no signal follows. As short as core::rma::write_word(), and
+    /// without a closure, through whose captures the numbers would go.
+    #[inline(always)]
     pub fn row_quickly(
         &self,
         peer: u32,
@@ -20,9 +53,9 @@ impl Context {
         row: Row,
         is_read: bool,
     ) -> bool {
-        let Some(port) = self.quick.port(peer.into()) else { return false };
         let Some([near, far]) = row.spans(is_read) else { return false };
-        let _pinned = pin();
+        let Some(port) = self.quick.port(peer.into()) else { return false };
+        let Some(_pinned) = pin_if_known() else { return false };
         let Some(ours) = self.quick.own.find(local, near) else { return false };
         let Some(theirs) = port.find(remote, far) else { return false };
         // SAFETY: the look-ups vouch for the spans while we are pinned.
@@ -35,42 +68,47 @@ impl Context {
 
     /// Copies a box.
     #[inline]
-    pub fn box_quickly(&self, peer: u32, strided: &Strided, is_read: bool) -> bool {
+    pub fn box_quickly(
+        &self,
+        peer: u32,
+        strided: &Strided,
+        is_read: bool,
+        signal: Option<Signal>,
+    ) -> bool {
         let Strided { local, remote, spans, .. } = strided;
-        let Some(port) = self.quick.port(peer.into()) else { return false };
-        let _pinned = pin();
-        let Some(ours) = self.quick.own.find(*local, spans[0]) else { return false };
-        let Some(theirs) = port.find(*remote, spans[1]) else { return false };
-        // SAFETY: the look-ups vouch for the spans while we are pinned.
-        unsafe { strided.copy(ours, theirs, is_read) };
-        if !is_read {
-            port.waiters().touched(*remote, spans[1]);
-        }
-        true
+        self.copy_quickly(peer, signal, |port| {
+            let Some(ours) = self.quick.own.find(*local, spans[0]) else { return false };
+            let Some(theirs) = port.find(*remote, spans[1]) else { return false };
+            // SAFETY: the look-ups vouch for the spans while we are pinned.
+            unsafe { strided.copy(ours, theirs, is_read) };
+            if !is_read {
+                port.waiters().touched(*remote, spans[1]);
+            }
+            true
+        })
     }
 
-    /// Copies from one list to the other.
-    #[inline]
-    pub fn lists_quickly(&self, peer: u32, ours: &[Span], theirs: &[Span], is_read: bool) -> bool {
-        let Some(port) = self.quick.port(peer.into()) else { return false };
-        let (near, far) = (|key| self.quick.own.region(key), |key| port.region(key));
-        let _pinned = pin();
-        // All spans are looked up before the first is copied, as on the long way.
-        let Some(here) = Known::of(ours, near) else { return false };
-        let Some(there) = Known::of(theirs, far) else { return false };
-        if here.total != there.total {
-            return false;
-        }
-        // SAFETY: the pin keeps what is found.
-        let copied = unsafe {
-            match is_read {
-                true => copy_lists((&there, far), (&here, near)),
-                false => copy_lists((&here, near), (&there, far)),
+    /// Copies from one list to the other. If it answers false, it may have copied pieces.
+    #[inline(always)]
+    pub fn lists_quickly(
+        &self,
+        peer: u32,
+        ours: List,
+        theirs: List,
+        is_read: bool,
+        signal: Option<Signal>,
+    ) -> bool {
+        self.copy_quickly(peer, signal, |port| {
+            let (near, far) = (|key| self.quick.own.region(key), |key| port.region(key));
+            // SAFETY: the pin keeps what is found.
+            unsafe {
+                if is_read {
+                    return copy_lists((theirs, far), (ours, near));
+                }
+                let copied = copy_lists((ours, near), (theirs, far));
+                touched_lists(port, theirs);
+                copied
             }
-        };
-        if !is_read {
-            touched_lists(port, theirs);
-        }
-        copied
+        })
     }
 }
