@@ -111,6 +111,48 @@ static void allreduce_1m(long n) {
     }
 }
 
+#if defined(GASNET_PAR)
+#include <pthread.h>
+
+#define THREADS 8
+/* The same handlers as asked() and reply(), for threads that run handlers at the same time. */
+static void asked_by_any(gex_Token_t token) {
+    __atomic_fetch_add(&requests, 1, __ATOMIC_RELAXED);
+    gex_AM_ReplyShort0(token, 206, 0);
+}
+static void reply_to_any(gex_Token_t token) {
+    (void)token;
+    __atomic_fetch_add(&replies, 1, __ATOMIC_RELAXED);
+}
+static void *send_and_poll(void *calls) {
+    for (long i = 0; i < *(long *)calls; i++) {
+        gex_AM_RequestShort0(tm, peer, 205, 0);
+        gasnet_AMPoll();
+    }
+    return NULL;
+}
+/* `n` requests, each of which is answered, by `count` threads of rank 0. */
+static void by_threads(long n, int count) {
+    pthread_t threads[THREADS];
+    long each = n / count;
+    unsigned long total = (unsigned long)each * (unsigned long)count;
+    unsigned long before = __atomic_load_n(me == 0 ? &replies : &requests, __ATOMIC_RELAXED);
+    for (int i = 0; i < count && me == 0; i++) {
+        if (pthread_create(&threads[i], NULL, send_and_poll, &each)) {
+            gasnet_exit(1);
+        }
+    }
+    for (int i = 0; i < count && me == 0; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    if (me <= 1) {
+        GASNET_BLOCKUNTIL(__atomic_load_n(me == 0 ? &replies : &requests, __ATOMIC_RELAXED) - before >= total);
+    }
+}
+static void thread_1(long n) { by_threads(n, 1); }
+static void threads_8(long n) { by_threads(n, THREADS); }
+#endif
+
 static const struct {
     const char *name;
     void (*run)(long);
@@ -121,6 +163,9 @@ static const struct {
     {"get_8", get_8, 2000000}, {"poll_empty", poll_empty, 1000000},
     {"barrier_nb", barrier_nb, 20000}, {"barrier_named", barrier_named, 20000},
     {"allreduce_1m", allreduce_1m, 4},
+#if defined(GASNET_PAR)
+    {"am_by_1_thread", thread_1, 40000}, {"am_by_8_threads", threads_8, 40000},
+#endif
 };
 
 static int compare(const void *a, const void *b) {
@@ -138,9 +183,13 @@ int main(int argc, char **argv) {
         {201, (gex_AM_Fn_t)reply, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, NULL},
         {202, (gex_AM_Fn_t)asked_medium, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
         {203, (gex_AM_Fn_t)told, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
+#if defined(GASNET_PAR)
+        {205, (gex_AM_Fn_t)asked_by_any, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
+        {206, (gex_AM_Fn_t)reply_to_any, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, NULL},
+#endif
         {204, (gex_AM_Fn_t)reply_medium, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 0, NULL, NULL}};
     GO(gex_Client_Init(&client, &ep, &tm, "SPEED", &argc, &argv, GEX_FLAG_USES_GASNET1));
-    GO(gex_EP_RegisterHandlers(ep, table, 5));
+    GO(gex_EP_RegisterHandlers(ep, table, sizeof table / sizeof *table));
     GO(gex_Segment_Attach(&segment, tm, 1 << 20));
     me = gex_TM_QueryRank(tm);
     all = gex_TM_QuerySize(tm);

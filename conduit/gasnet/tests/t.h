@@ -32,9 +32,10 @@ static gex_EP_t ep;
 static gex_TM_t tm;
 static gex_Segment_t segment;
 static unsigned me, all;
+static gex_Flags_t init_flags = GEX_FLAG_USES_GASNET1;
 
 static inline void begin(gex_AM_Entry_t *table, size_t entries) {
-    CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, GEX_FLAG_USES_GASNET1) == GASNET_OK);
+    CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, init_flags) == GASNET_OK);
     CHECK(gex_EP_RegisterHandlers(ep, table, entries) == GASNET_OK);
     /* Registered before the attach: another rank may return from it first, and send. */
     me = gex_TM_QueryRank(tm);
