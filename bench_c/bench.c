@@ -142,6 +142,7 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         {"policy", required_argument, NULL, 'P'},  {"hottest", required_argument, NULL, 'H'},
         {"continued", no_argument, NULL, 'C'},     {"peers", required_argument, NULL, 'E'},
         {"transport", required_argument, NULL, 'T'}, {"only", required_argument, NULL, 'O'},
+        {"chosen", no_argument, NULL, 'S'},
         {NULL, 0, NULL, 0},
     };
     bench_options_t options = {.program = argv[0], .show = 1};
@@ -160,6 +161,7 @@ bench_options_t bench_parse(int argc, char **argv, const char *what)
         case 'E': options.peers = optarg; break;
         case 'T': setenv("LLCL_TRANSPORT", optarg, 1); break; /* no benchmark has made a context yet */
         case 'O': options.only = optarg; break;
+        case 'S': options.chosen = 1; break;
         case 'C': options.continued = 1; break;
         case 'h': usage(stdout, argv[0], what); exit(0);
         default: usage(stderr, argv[0], what); exit(2);

@@ -101,6 +101,7 @@ typedef struct bench_options {
     double hottest;    /* `incast`: changes of the counter of `acquire` per message, 0: unknown */
     const char *peers; /* `coll`, `overlap`: the command that measures the machine's MPIs (peers/start); NULL: none */
     const char *only;  /* `coll`: operations, separated by commas; NULL: all */
+    int chosen;        /* `coll`: only what the library chooses by itself, and once */
     int continued;     /* an earlier run has begun the table, so no title is printed */
     int show;          /* 1: this process prints; 0: it is a passive rank */
 } bench_options_t;

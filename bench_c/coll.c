@@ -35,6 +35,18 @@ static void add_cell(coll_t *coll, coll_op_t op, size_t size, uint32_t engine, c
     coll->cells[coll->count++] = (cell_t){.op = op, .size = size, .engine = engine, .asked = asked};
 }
 
+/* --chosen: plans of the engine and the algorithm that the library takes by itself, up to 1 MiB. */
+static void add_chosen(coll_t *coll, coll_op_t op)
+{
+    size_t sizes[COLL_MOST_SIZES];
+    int count = coll_sizes(op, coll->world.size, coll->options.quick, sizes);
+    for (int i = 0; i < count && sizes[i] <= 1048576; i++)
+        for (int heap = 0; heap < (op == COLL_BARRIER ? 1 : 2); heap++) {
+            add_cell(coll, op, sizes[i], LLCL_ENGINE_OFFLOAD, NULL);
+            coll->cells[coll->count - 1].heap = heap;
+        }
+}
+
 static void add_defaults(coll_t *coll, coll_op_t op)
 {
     size_t sizes[COLL_MOST_SIZES];
@@ -147,6 +159,15 @@ static void measure(coll_t *coll)
     }
 }
 
+static void measure_chosen(coll_t *coll)
+{
+    for (int op = 0; op < COLL_OPS; op++)
+        if (wanted(coll, (coll_op_t)op))
+            add_chosen(coll, (coll_op_t)op);
+    for (int i = 0; i < coll->count; i++)
+        measure_cell(coll, &coll->cells[i]);
+}
+
 int main(int argc, char **argv)
 {
     static coll_t coll;
@@ -155,10 +176,13 @@ int main(int argc, char **argv)
     if (coll.cells == NULL)
         bench_die("coll: no memory");
     coll_open(&coll.world, &coll.options, (size_t)32 << 20);
-    measure(&coll);
+    if (coll.options.chosen)
+        measure_chosen(&coll);
+    else
+        measure(&coll);
     if (coll.options.show) {
         coll_table(&coll);
-        if (coll.options.only == NULL)
+        if (coll.options.only == NULL && !coll.options.chosen)
             coll_targets(&coll);
         if (coll.wrong > 0)
             printf("coll: %d WRONG RESULTS of the library\n", coll.wrong);

@@ -1,6 +1,9 @@
 #include "coll_loop.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define MOST_ROUNDS 4000
 #define MOST_ROUNDS_CROWDED 20000
@@ -44,6 +47,26 @@ static double steps_per_ns(void)
 void loop_work(double ns) { compute((uint64_t)(ns * steps_per_ns())); }
 
 /* ---- the loop ---- */
+
+void *loop_common(const loop_world_t *world, size_t bytes)
+{
+    char name[32], names[LOOP_MOST_RANKS][32];
+    snprintf(name, sizeof name, "/llcl-bench-%ld", (long)getpid());
+    int file = world->rank == 0 ? shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600) : -1;
+    if (world->rank == 0 && (file < 0 || ftruncate(file, (off_t)bytes) != 0))
+        bench_die("%s: no shared memory of %zu bytes", name, bytes);
+    world->gather(world->self, name, sizeof name, names);
+    if (world->rank != 0)
+        file = shm_open(names[0], O_RDWR, 0);
+    void *memory = file < 0 ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (memory == MAP_FAILED)
+        bench_die("%s: not there, expected ranks of one machine, and nodes by LLCL_NODE_ID or by namespaces", names[0]);
+    close(file);
+    world->gather(world->self, name, sizeof name, names); /* all have opened it */
+    if (world->rank == 0)
+        shm_unlink(name);
+    return memory;
+}
 
 void loop_meet(loop_world_t *world)
 {

@@ -25,6 +25,10 @@ typedef struct loop_world {
     unsigned turns;  /* in how many turns they do the work of a round there; 0: without turns */
 } loop_world_t;
 
+/* Collective, before `shared` is set: zeroed memory of the machine that all ranks map, also those
+ * of several nodes that LLCL_NODE_ID or namespaces make of the machine. */
+void *loop_common(const loop_world_t *world, size_t bytes);
+
 /* A barrier by bare loads and stores, in which no rank sleeps: each rank writes its line and waits
  * for the others'. With two ranks on two cores it is the exchange of two cache lines, the least
  * that any barrier can cost. */

@@ -1,11 +1,8 @@
 #include "coll_world.h"
 #include "execution.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 void coll_must(llcl_status_t status, const char *call)
 {
@@ -36,38 +33,20 @@ static void *pointer(coll_world_t *world, uint32_t rank, llcl_remote_t remote, s
     return memory;
 }
 
-/* Memory of the machine that all ranks map, also those that LLCL_NODE_ID puts on several nodes. */
-static coll_shared_t *common(coll_world_t *world)
+/* The nodes of the ranks, as a table of algorithms names them: each rank says how many ranks map its
+ * memory, itself included. */
+static const char *reach_of(coll_world_t *world)
 {
-    char name[32], names[LOOP_MOST_RANKS][32];
-    snprintf(name, sizeof name, "/llcl-bench-%ld", (long)getpid());
-    int file = world->rank == 0 ? shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600) : -1;
-    if (world->rank == 0 && (file < 0 || ftruncate(file, sizeof(coll_shared_t)) != 0))
-        bench_die("%s: no shared memory", name);
-    gather(world, name, sizeof name, names);
-    if (world->rank != 0)
-        file = shm_open(names[0], O_RDWR, 0);
-    void *memory = file < 0 ? MAP_FAILED : mmap(NULL, sizeof(coll_shared_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (memory == MAP_FAILED)
-        bench_die("%s: not there, expected ranks of one machine, and nodes by LLCL_NODE_ID only", names[0]);
-    close(file);
-    coll_fence(world);
-    if (world->rank == 0)
-        shm_unlink(name);
-    return memory;
-}
-
-/* Whether all ranks map each other's memory: each rank says whether it maps that of rank 0. */
-static int is_one_node(coll_world_t *world)
-{
-    llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
-    unsigned char mine, all[LOOP_MOST_RANKS], one = 1;
-    coll_must(llcl_query_peer(world->context, 0, &info), "llcl_query_peer");
-    mine = info.transport != LLCL_TRANSPORT_WIRE;
-    gather(world, &mine, 1, all);
+    uint32_t mine = 0, all[LOOP_MOST_RANKS], most = 0;
+    for (uint32_t rank = 0; rank < world->size; rank++) {
+        llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
+        coll_must(llcl_query_peer(world->context, rank, &info), "llcl_query_peer");
+        mine += rank == world->rank || info.transport != LLCL_TRANSPORT_WIRE;
+    }
+    gather(world, &mine, sizeof mine, all);
     for (uint32_t rank = 0; rank < world->size; rank++)
-        one &= all[rank];
-    return one;
+        most = all[rank] > most ? all[rank] : most;
+    return most == world->size ? "node" : most == 1 ? "single" : "several";
 }
 
 static void share(coll_world_t *world, size_t bytes)
@@ -78,8 +57,9 @@ static void share(coll_world_t *world, size_t bytes)
     coll_must(llcl_region_allocate(world->context, sizeof(coll_shared_t), 0, &world->shared_region), "llcl_region_allocate");
     mine.shared = llcl_region_remote(world->shared_region, 0);
     gather(world, &mine, sizeof mine, all);
-    world->nodes = !is_one_node(world);
-    world->shared = world->nodes ? common(world) : pointer(world, 0, all[0].shared, sizeof *world->shared);
+    world->reach = reach_of(world);
+    world->nodes = strcmp(world->reach, "node") != 0;
+    world->shared = world->nodes ? loop_common(&world->loop, sizeof *world->shared) : pointer(world, 0, all[0].shared, sizeof *world->shared);
     if (world->rank == 0 && !world->nodes)
         world->peer_memory = pointer(world, 1, all[1].receive, bytes);
     free(all);
@@ -123,10 +103,10 @@ void coll_open(coll_world_t *world, bench_options_t *options, size_t bytes)
         make_buffer(world, heap, bytes, &world->buffers[heap].receive, &world->buffers[heap].receive_memory);
     }
     coll_use(world, 0);
+    world->loop = (loop_world_t){.rank = world->rank, .size = world->size, .gather = gather, .self = world};
     share(world, bytes);
+    world->loop.shared = &world->shared->loop;
     coll_must(llcl_team_world(world->context, &world->team), "llcl_team_world");
-    world->loop = (loop_world_t){.rank = world->rank, .size = world->size, .gather = gather, .self = world,
-                                 .shared = &world->shared->loop};
     options->show = world->rank == 0;
     loop_place(world->rank, world->size); /* this thread only: the library's threads have started before */
 }

@@ -30,6 +30,7 @@ typedef struct coll_world {
     } buffers[2]; /* 0: allocated by the library; 1: from the heap, registered */
     llcl_region_t *shared_region;
     coll_shared_t *shared;
+    const char *reach; /* node, single or several, as in a table for LLCL_COLL_TABLE */
     int nodes;         /* some ranks do not map each other's memory */
     char *peer_memory; /* rank 0: the receive buffer of rank 1, NULL on several nodes */
     uint64_t raw_rounds;

@@ -1,7 +1,8 @@
 /* Measures every algorithm of every collective operation with this number of ranks, and appends the
  * quickest ones to a table for LLCL_COLL_TABLE: llcl-run -n 4 tune FILE, or tune FILE allgather
  * alltoall for these operations only. Run it with few ranks first and many last, because the first
- * row of the table that fits wins. */
+ * row of the table that fits wins. Over nodes: LLCL_NODE_ID=0,0,1,1 mpirun -n 4 tune FILE, or
+ * modules/mpi/tests/in_namespaces; such rows are for teams over nodes only. */
 #include "coll_world.h"
 
 #include <string.h>
@@ -45,14 +46,14 @@ static int best_of(coll_world_t *world, coll_op_t op, size_t size, const char *c
     return best;
 }
 
-static void row(FILE *to, coll_op_t op, uint32_t ranks, size_t bytes, const char *name)
+static void row(FILE *to, const coll_world_t *world, coll_op_t op, size_t bytes, const char *name)
 {
     if (to == NULL)
         return;
     if (bytes == 0)
-        fprintf(to, "%-15s %4u %9s  %s\n", coll_op_name(op), ranks, "-", name);
+        fprintf(to, "%-15s %4u %9s  %-19s %s\n", coll_op_name(op), world->size, "-", name, world->reach);
     else
-        fprintf(to, "%-15s %4u %9zu  %s\n", coll_op_name(op), ranks, bytes, name);
+        fprintf(to, "%-15s %4u %9zu  %-19s %s\n", coll_op_name(op), world->size, bytes, name, world->reach);
     fflush(to);
 }
 
@@ -68,12 +69,12 @@ static void tune(coll_world_t *world, coll_op_t op, const char *const *names, FI
     for (size_t s = 0; s < SIZES && (s == 0 || fits(op, sizes[s], world->size)); s += step) {
         int best = best_of(world, op, op == COLL_BARRIER ? 0 : sizes[s], names, before);
         if (before >= 0 && best != before)
-            row(to, op, world->size, sizes[s - step], names[before]);
+            row(to, world, op, sizes[s - step], names[before]);
         before = best;
         if (op == COLL_BARRIER)
             break;
     }
-    row(to, op, world->size, 0, names[before]);
+    row(to, world, op, 0, names[before]);
 }
 
 /* Whether the command line names the operation, or names none. */

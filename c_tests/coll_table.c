@@ -105,7 +105,7 @@ int main(void)
     refused("scan 2 - ring\n", "1", "expected auto, or");
     CHECK(getenv("LLCL_RANK") != NULL);
     write_table(atoi(getenv("LLCL_RANK")) == 2 ? "scan 9 9 eager\n"
-                                               : "# of this test\nallreduce - 400 ring\nallreduce 64 - rabenseifner # else\n"
+                                               : "# of this test\nallreduce - 400 ring\nallreduce - - direct several\nallreduce 64 - rabenseifner # else\n"
                                                  "broadcast 1 - direct\n");
     return test_main(run, NULL);
 }

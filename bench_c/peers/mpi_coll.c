@@ -109,21 +109,6 @@ static void gather(void *self, const void *mine, size_t size, void *all)
     MPI_Allgather(mine, (int)size, MPI_BYTE, all, (int)size, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-/* All ranks are on one machine, so they share memory. */
-static void share(loop_world_t *world)
-{
-    MPI_Win window;
-    MPI_Aint bytes = world->rank == 0 ? (MPI_Aint)sizeof(loop_shared_t) + 4096 : 0;
-    void *memory;
-    int unit;
-    MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
-    MPI_Win_shared_query(window, 0, &bytes, &unit, &memory);
-    world->shared = (loop_shared_t *)(void *)((char *)memory + 4095 - ((uintptr_t)memory + 4095) % 4096);
-    if (world->rank == 0)
-        memset(world->shared, 0, sizeof *world->shared);
-    MPI_Barrier(MPI_COMM_WORLD);
-}
-
 static void *memory_of(size_t bytes)
 {
     void *memory;
@@ -139,6 +124,7 @@ static void *memory_of(size_t bytes)
 typedef struct options {
     double budget_ms;
     int set, quick, overlap;
+    size_t largest; /* the sizes up to this one */
     int terse; /* 8 B and 1 MiB only: for an MPI that needs milliseconds for a barrier */
 } options_t;
 
@@ -238,7 +224,7 @@ static void operation(const options_t *options, coll_op_t op)
     for (int i = 0; i < count; i++) {
         size_t size = sizes[i];
         int main_size = size == 0 || size == 8 || size == 1048576;
-        if ((options->terse && !main_size) || (options->set == 1 && size > 1048576))
+        if ((options->terse && !main_size) || (options->set == 1 && size > 1048576) || size > options->largest)
             continue;
         call_t c = {.op = op, .type = coll_op_combines(op) ? MPI_DOUBLE : MPI_BYTE};
         c.count = (int)(coll_op_combines(op) ? size / sizeof(double) : size);
@@ -258,16 +244,17 @@ static void operation(const options_t *options, coll_op_t op)
 
 static options_t parse(int argc, char **argv)
 {
-    options_t options = {.budget_ms = 20};
+    options_t options = {.budget_ms = 20, .largest = SIZE_MAX};
     int letter;
-    while ((letter = getopt(argc, argv, "s:b:qot")) != -1) {
+    while ((letter = getopt(argc, argv, "s:b:l:qot")) != -1) {
         switch (letter) {
         case 's': options.set = atoi(optarg); break;
         case 'b': options.budget_ms = strtod(optarg, NULL); break;
+        case 'l': options.largest = strtoul(optarg, NULL, 10); break;
         case 'q': options.quick = 1; break;
         case 'o': options.overlap = 1; break;
         case 't': options.terse = 1; break;
-        default: bench_die("usage: mpi_coll [-s 0|1] [-b MILLISECONDS] [-q] [-t] [-o]");
+        default: bench_die("usage: mpi_coll [-s 0|1] [-b MILLISECONDS] [-l BYTES] [-q] [-t] [-o]");
         }
     }
     bench_cores(); /* records the processors before a thread is pinned */
@@ -286,7 +273,7 @@ int main(int argc, char **argv)
     if (size > LOOP_MOST_RANKS)
         bench_die("mpi_coll: %d ranks, expected at most %d", size, LOOP_MOST_RANKS);
     loop_place(world.rank, world.size);
-    share(&world);
+    world.shared = loop_common(&world, sizeof *world.shared);
     for (int op = 0; op < COLL_OPS; op++)
         if (options.overlap ? coll_op_overlaps((coll_op_t)op) : (op < COLL_MAIN_SET) == (options.set == 0))
             operation(&options, (coll_op_t)op);

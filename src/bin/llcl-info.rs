@@ -274,7 +274,8 @@ fn choices(
             varied: None,
             nodes: nodes.clone(),
         };
-        let rows = table.rows.iter().chain(rows_first(false, nodes.as_deref()));
+        let nodes = nodes.as_deref();
+        let rows = table.rows(nodes).chain(rows_first(false, nodes));
         let (algorithm, reason) = match choose(rows, &problem, forced(config, operation), false) {
             Ok((algorithm, reason)) => (algorithm.name, reason.to_string()),
             Err(error) => ("none", error.to_string()),

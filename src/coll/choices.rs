@@ -1,10 +1,13 @@
 //! The user's table of algorithms: a file, named by LLCL_COLL_TABLE, whose rows come before those
 //! of the library.
 //!
-//! Each line is a row: operation, most ranks, most bytes, algorithm. `-` stands for any number of
-//! ranks or bytes. `#` begins a comment. The first row that fits wins. `bench_c/tune` writes such
-//! files.
+//! Each line is a row: operation, most ranks, most bytes, algorithm, and the nodes of the teams for
+//! which it is: `node`, all ranks on one node; `single`, each rank on a node of its own; `several`,
+//! several nodes, and several ranks on some of them. `-` stands for any number of ranks or bytes,
+//! and for any nodes; without the last word a row is for any nodes. `#` begins a comment. The first
+//! row that fits wins. `bench_c/tune` writes such files.
 
+use crate::coll::nodes::Nodes;
 use crate::coll::select::{OPERATIONS, Row, named};
 use crate::fail;
 use crate::util::digest::digest;
@@ -15,16 +18,43 @@ use std::ffi::OsStr;
 pub const VARIABLE: &str = "LLCL_COLL_TABLE";
 const REASON: &str = "LLCL_COLL_TABLE says so";
 
+/// For which teams a row is, by their nodes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    Any,
+    Node,
+    Single,
+    Several,
+}
+
+const REACHES: [(&str, Reach); 4] = [
+    ("-", Reach::Any),
+    ("node", Reach::Node),
+    ("single", Reach::Single),
+    ("several", Reach::Several),
+];
+
 /// The rows of the file; empty without a file.
 #[derive(Default)]
 pub struct Choices {
-    /// The rows, in the order of the file.
-    pub rows: Vec<Row>,
+    /// In the order of the file.
+    rows: Vec<(Reach, Row)>,
     /// A digest of the rows, by which ranks notice that their tables differ.
     pub number: u64,
 }
 
 impl Choices {
+    /// The rows for a team on these nodes, in the order of the file. None: all ranks share memory.
+    pub fn rows(&self, nodes: Option<&Nodes>) -> impl Iterator<Item = &Row> {
+        let own = match nodes {
+            None => Reach::Node,
+            Some(nodes) if nodes.are_single() => Reach::Single,
+            Some(_) => Reach::Several,
+        };
+        let is_for = move |reach| reach == Reach::Any || reach == own;
+        self.rows.iter().filter(move |(reach, _)| is_for(*reach)).map(|(_, row)| row)
+    }
+
     /// Reads the file that the environment names. The error for a wrong line names the file, the
     /// line and what was expected.
     pub fn from_environment() -> Result<Choices> {
@@ -64,10 +94,18 @@ impl Choices {
     }
 }
 
-fn row(words: &[&str]) -> std::result::Result<Row, String> {
+fn row(words: &[&str]) -> std::result::Result<(Reach, Row), String> {
+    let (words, reach) = match words {
+        [row @ .., reach] if row.len() == 4 => (row, *reach),
+        row => (row, "-"),
+    };
     let [operation, ranks, bytes, algorithm] = words else {
-        let form = "expected \"operation ranks bytes algorithm\"";
+        let form = "expected \"operation ranks bytes algorithm\", and perhaps which nodes";
         return Err(format!("{} words, {form}", words.len()));
+    };
+    let Some((_, reach)) = REACHES.iter().find(|(name, _)| *name == reach) else {
+        let names = REACHES.map(|(name, _)| name).join(", or ");
+        return Err(format!("the nodes are \"{reach}\", expected {names}"));
     };
     let Some((operation, ..)) = OPERATIONS.iter().find(|(_, name, _)| name == operation) else {
         let names = OPERATIONS.iter().map(|(_, name, _)| *name).collect::<Vec<_>>();
@@ -82,7 +120,8 @@ fn row(words: &[&str]) -> std::result::Result<Row, String> {
     let ranks = usize::try_from(number(ranks, "ranks")?).unwrap_or(usize::MAX);
     let bytes = number(bytes, "bytes")?;
     let algorithm = named(*operation, algorithm).map_err(|error| error.message().to_string())?;
-    Ok(Row { operation: *operation, ranks, bytes, algorithm: algorithm.name, reason: REASON })
+    let algorithm = algorithm.name;
+    Ok((*reach, Row { operation: *operation, ranks, bytes, algorithm, reason: REASON }))
 }
 
 #[cfg(test)]
@@ -101,7 +140,7 @@ mod tests {
         let text = "# all\n\nallgather 16 1024 bruck # why\n  allgather - - ring\n";
         let choices = Choices::parse("a.table", text).unwrap();
         let rows =
-            choices.rows.iter().map(|row| (row.operation, row.ranks, row.bytes, row.algorithm));
+            choices.rows(None).map(|row| (row.operation, row.ranks, row.bytes, row.algorithm));
         let expected = [
             (Operation::Allgather, 16, 1024, "bruck"),
             (Operation::Allgather, usize::MAX, u64::MAX, "ring"),
@@ -115,10 +154,28 @@ mod tests {
     }
 
     #[test]
+    fn a_row_is_for_the_teams_on_its_nodes_only() {
+        let text = "barrier - - tree node\nbarrier 8 - dissemination single\n\
+                    barrier - - two_level several\nbarrier 9 - tree -\nbarrier - - tree";
+        let choices = Choices::parse("a.table", text).unwrap();
+        let (single, several) = (Nodes::new(0..4), Nodes::new((0..4).map(|rank| rank / 2)));
+        for (nodes, own) in
+            [(None, "tree"), (Some(&single), "dissemination"), (Some(&several), "two_level")]
+        {
+            let rows = choices.rows(nodes).map(|row| row.algorithm).collect::<Vec<_>>();
+            assert_eq!(rows, [own, "tree", "tree"]);
+        }
+        assert!(
+            refused("barrier - - tree nodes")
+                .contains("the nodes are \"nodes\", expected -, or node, or single, or several")
+        );
+    }
+
+    #[test]
     fn a_bad_line_is_told_with_its_number_and_what_was_expected() {
         let what = refused("barrier 2 - tree\nbarrier 2 tree");
-        let expected =
-            "LLCL_COLL_TABLE, a.table:2: 3 words, expected \"operation ranks bytes algorithm\"";
+        let expected = "LLCL_COLL_TABLE, a.table:2: 3 words, expected \"operation ranks bytes algorithm\", \
+             and perhaps which nodes";
         assert_eq!(what, expected);
         assert!(
             refused("barrer - - tree")

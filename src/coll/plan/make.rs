@@ -94,8 +94,8 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
             (&ALONE, "there is one rank")
         }
         _ => {
-            let known = select::rows_first(unmapped, problem.nodes.as_deref());
-            let rows = team.choices.rows.iter().chain(known);
+            let nodes = problem.nodes.as_deref();
+            let rows = team.choices.rows(nodes).chain(select::rows_first(unmapped, nodes));
             select::choose(rows, &problem, forced, checked.ordered)?
         }
     };
