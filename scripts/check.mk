@@ -141,6 +141,7 @@ check-aarch64:
 	@echo "$@: passed (C tests, ranks as threads, under qemu)"
 
 # The C tests with ranks as threads and an instrumented library; docs/testing.md says how it is linked.
+SANITIZED_WIRE = coll_@(query|blocking|registered|completion|state|async)
 check-tsan: SANITIZER = thread
 check-asan: SANITIZER = address
 check-tsan check-asan:
@@ -148,7 +149,9 @@ check-tsan check-asan:
 	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD)/$(SANITIZER)) programs \
 		CFLAGS_EXTRA=-fsanitize=$(SANITIZER) LLCL_LIBS="$$(cat $(BUILD)/$(SANITIZER)/lib/link)"
 	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
-	@echo "$@: passed (C tests, ranks as threads)"
+	. scripts/sanitizer-options && c_tests/run --wire 1 --build $(BUILD)/$(SANITIZER) --mode auto --filter '$(SANITIZED_WIRE)'
+	. scripts/sanitizer-options && c_tests/run --wire 1:remote=0 --nodes --build $(BUILD)/$(SANITIZER) --mode auto --filter '$(SANITIZED_WIRE)'
+	@echo "$@: passed (C tests, ranks as threads; some collectives behind a simulated network)"
 
 # Not part of check-all: the conduit's tests in PAR, with ranks as processes, for races between threads of one rank.
 check-conduit-tsan: all
