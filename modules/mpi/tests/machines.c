@@ -8,6 +8,10 @@
  *                            others' round ends, and they go on in a team without the dead (*)
  *   machines GROUP leader    as member, and the dead rank is the leader of its node: it sends to
  *                            other nodes for the rank beside it (*)
+ *   machines GROUP hub       the lowest rank of the second machine, which runs the hub there, is killed in
+ *                            the middle of a round: the ranks beside it hear of it within a second;
+ *                            ranks of other machines are told nothing, and wait for the launcher to
+ *                            end the job
  *   machines GROUP abort     the last rank ends the job; no other rank ends by itself
  *   machines GROUP finalize  MPI_Finalize comes before llcl_finalize, which must say so
  *
@@ -178,6 +182,38 @@ static void in_a_round(llcl_context_t *context, int leader)
     _exit(0);
 }
 
+/* Rank `group` runs the hub of its machine. Without it the others there reach no rank any more. */
+static void hub(llcl_context_t *context)
+{
+    static uint64_t in[WORDS], out[WORDS];
+    llcl_team_t *team = NULL;
+    llcl_coll_t *plan;
+    llcl_status_t status = LLCL_OK;
+    double begun;
+    EXPECT(llcl_team_world(context, &team) == LLCL_OK);
+    plan = sum_of(team, in, out);
+    EXPECT(add(team, plan, in, out) == LLCL_OK);
+    EXPECT(llcl_allgather_bytes(context, NULL, 0, NULL) == LLCL_OK);
+    if (rank == group) {
+        EXPECT(llcl_coll_start(plan) == LLCL_OK);
+        kill(getpid(), SIGKILL);
+    }
+    begun = MPI_Wtime();
+    while (status == LLCL_OK && rank / group == 1)
+        status = add(team, plan, in, out);
+    if (rank / group != 1) {
+        sleep(10);
+        printf("machines: rank %d was told nothing\n", rank);
+        fflush(stdout);
+        _exit(0);
+    }
+    EXPECT(status == LLCL_ERR_PEER_DEAD && MPI_Wtime() - begun < 1);
+    EXPECT(llcl_team_barrier(team) == LLCL_ERR_PEER_DEAD);
+    printf("machines: rank %d heard within a second that its hub is gone\n", rank);
+    fflush(stdout);
+    _exit(0);
+}
+
 int main(int argc, char **argv)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
@@ -200,6 +236,8 @@ int main(int argc, char **argv)
         death(context);
     if (strcmp(how, "member") == 0 || strcmp(how, "leader") == 0)
         in_a_round(context, strcmp(how, "leader") == 0);
+    if (strcmp(how, "hub") == 0)
+        hub(context);
     if (strcmp(how, "abort") == 0) {
         if (rank == size - 1)
             llcl_exit(context, 7, 500);
