@@ -161,6 +161,7 @@ macro_rules! unforeseen {
     ($value:expr) => {{
         let mut value = $value;
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        #[allow(clippy::pointers_in_nomem_asm_block, reason = "nothing is read or written")]
         // SAFETY: the assembler sees a comment.
         unsafe {
             std::arch::asm!("/* {0} */", inout(reg) value, options(pure, nomem, nostack, preserves_flags));
