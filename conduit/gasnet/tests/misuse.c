@@ -76,6 +76,7 @@ int main(int argc, char **argv) {
         gex_AM_RequestShort0(gex_TM_Pair(second, 2), all - 1, 200, 0);
     } else if (!strcmp(how, "an endpoint without messages")) {
         gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0);
+        barrier(); /* the peer has endpoint 1, too */
         gex_AM_RequestShort0(gex_TM_Pair(ep, 1), all - 1, 200, 0);
     } else if (me == 0 && !strcmp(how, "from an endpoint without messages")) {
         gex_EP_Create(&second, client, GEX_EP_CAPABILITY_RMA, 0);

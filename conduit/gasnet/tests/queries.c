@@ -38,7 +38,8 @@ static void objects(void) {
     gex_MK_t kind;
     CHECK(!strcmp(gex_Client_QueryName(client), "TEST") && gex_Client_QueryFlags(client) == init_flags);
     CHECK(gex_EP_QueryClient(ep) == client && gex_EP_QueryFlags(ep) == 0 && gex_EP_QueryIndex(ep) == 0);
-    CHECK((gex_EP_QueryCapabilities(ep) & GEX_EP_CAPABILITY_AM) && (gex_EP_QueryCapabilities(ep) & GEX_EP_CAPABILITY_RMA));
+    gex_EP_Capabilities_t can = gex_EP_QueryCapabilities(ep);
+    CHECK(can & GEX_EP_CAPABILITY_AM && can & GEX_EP_CAPABILITY_RMA);
     CHECK(gex_Segment_QueryClient(segment) == client && gex_Segment_QueryFlags(segment) == 0);
     CHECK(gex_Segment_QuerySize(segment) == SEGMENT && gex_Segment_QueryAddr(segment) == base_of(me));
     EQUAL(gex_TM_QueryFlags(tm), 0);
@@ -101,7 +102,7 @@ static void events(unsigned next) {
 /* The NB and NBI forms put 10 bytes in two pieces and get them back; a handler runs at the peer once
  * the bytes of a put are there. */
 static void with_gaps(unsigned next) {
-    char from[] = "0123456789", to[11] = "";
+    char from[] = "0123456789", to[11] = "", *far = there + 64;
     gex_Memvec_t near_v[] = {{from, 10}}, back_v[] = {{to, 10}}, far_v[] = {{there + 64, 4}, {there + 68, 6}};
     void *near_i[] = {from}, *back_i[] = {to}, *far_i[] = {there + 64, there + 69};
     ptrdiff_t strides[] = {5};
@@ -113,8 +114,8 @@ static void with_gaps(unsigned next) {
             case 1: gex_VIS_VectorPutNBI(tm, next, 2, far_v, 1, near_v, 0); break;
             case 2: gex_Event_Wait(gex_VIS_IndexedPutNB(tm, next, 2, far_i, 5, 1, near_i, 10, 0)); break;
             case 3: gex_VIS_IndexedPutNBI(tm, next, 2, far_i, 5, 1, near_i, 10, 0); break;
-            case 4: gex_Event_Wait(gex_VIS_StridedPutNB(tm, next, there + 64, strides, from, strides, 5, count, 1, 0)); break;
-            default: gex_VIS_StridedPutNBI(tm, next, there + 64, strides, from, strides, 5, count, 1, 0);
+            case 4: gex_Event_Wait(gex_VIS_StridedPutNB(tm, next, far, strides, from, strides, 5, count, 1, 0)); break;
+            default: gex_VIS_StridedPutNBI(tm, next, far, strides, from, strides, 5, count, 1, 0);
         }
         gex_NBI_Wait(GEX_EC_PUT, 0);
         GASNET_BLOCKUNTIL(completed == form + 1);
@@ -124,8 +125,8 @@ static void with_gaps(unsigned next) {
             case 1: gex_VIS_VectorGetNBI(tm, 1, back_v, next, 2, far_v, 0); break;
             case 2: gex_Event_Wait(gex_VIS_IndexedGetNB(tm, 1, back_i, 10, next, 2, far_i, 5, 0)); break;
             case 3: gex_VIS_IndexedGetNBI(tm, 1, back_i, 10, next, 2, far_i, 5, 0); break;
-            case 4: gex_Event_Wait(gex_VIS_StridedGetNB(tm, to, strides, next, there + 64, strides, 5, count, 1, 0)); break;
-            default: gex_VIS_StridedGetNBI(tm, to, strides, next, there + 64, strides, 5, count, 1, 0);
+            case 4: gex_Event_Wait(gex_VIS_StridedGetNB(tm, to, strides, next, far, strides, 5, count, 1, 0)); break;
+            default: gex_VIS_StridedGetNBI(tm, to, strides, next, far, strides, 5, count, 1, 0);
         }
         gex_NBI_Wait(GEX_EC_GET, 0);
         CHECK(!memcmp(to, from, 10));

@@ -4,13 +4,28 @@
 
 #include <sys/resource.h>
 
-#define BARRIERS 400
+#define BATCHES 30
+#define BARRIERS 20
 
 /* How often this thread has slept so far. */
 static long sleeps(void) {
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
     return usage.ru_nvcsw;
+}
+
+/* How often the first thread of another rank has slept. */
+static long sleeps_of(long pid) {
+    char path[64], line[256];
+    long count = -1;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/status", pid, pid);
+    FILE *file = fopen(path, "r");
+    CHECK(file);
+    while (fgets(line, sizeof line, file) && sscanf(line, "voluntary_ctxt_switches: %ld", &count) != 1) {
+    }
+    fclose(file);
+    CHECK(count >= 0);
+    return count;
 }
 
 int main(void) {
@@ -22,23 +37,31 @@ int main(void) {
     int modes[] = {GASNET_WAIT_BLOCK, GASNET_WAIT_SPINBLOCK, GASNET_WAIT_SPIN};
     for (int m = 0; m < 3; m++) {
         EQUAL(gasnet_set_waitmode(modes[m]), GASNET_OK);
-        long before = sleeps();
-        for (int i = 0; i < BARRIERS; i++) {
-            barrier();
-            gasnet_barrier_notify(i, 0);
-            EQUAL(gasnet_barrier_wait(i, 0), GASNET_OK);
+        long fewest = BARRIERS;
+        for (int batch = 0; batch < BATCHES; batch++) {
+            long before = sleeps();
+            for (int i = 0; i < BARRIERS; i++) {
+                barrier();
+                gasnet_barrier_notify(i, 0);
+                EQUAL(gasnet_barrier_wait(i, 0), GASNET_OK);
+            }
+            fewest = sleeps() - before < fewest ? sleeps() - before : fewest;
         }
-        /* On one node: other programs may keep a rank from its core, so some waits may be long.
-         * Over a wire each message waits for the thread that polls the wire. */
-        CHECK(near < all || sleeps() - before < BARRIERS / 4);
+        /* On one node. Other programs may keep a rank from its core for a while, so a wait may be
+         * long, but not in every batch. Over a wire each message waits for the thread that polls. */
+        CHECK(near < all || fewest < BARRIERS / 2);
     }
-    /* A wait that is long sleeps, and ends all the same. */
+    /* A wait that is long sleeps, and ends all the same: rank 0 enters the barrier when it has seen
+     * in the kernel's table that the other ranks have slept. */
     EQUAL(gasnet_set_waitmode(GASNET_WAIT_BLOCK), GASNET_OK);
-    if (me == 0) {
-        usleep(50000);
-    }
-    long before = sleeps();
+    gex_RMA_PutBlockingVal(tm, me, base_of(me), (gex_RMA_Value_t)getpid(), 8, 0);
     barrier();
-    CHECK(me == 0 || near < all || sleeps() > before);
+    for (unsigned r = 1; me == 0 && near == all && r < all; r++) {
+        long pid = (long)gex_RMA_GetBlockingVal(tm, r, base_of(r), 8, 0), before = sleeps_of(pid);
+        while (sleeps_of(pid) == before) {
+            usleep(1000);
+        }
+    }
+    barrier();
     end();
 }
