@@ -13,13 +13,14 @@
  * - A function marked "may be 0" may be missing. All others must be there.
  *
  * libllcl posts these commands:
- * - frames (LLCL_W_FRAME);
+ * - frames (LLCL_W_FRAME); if caps() sets shared_queue, also small messages in the classes of requests for credits, without a credit;
  * - if caps() sets read and write, and register_ and deregister are there: reads and writes of peers' memory in class LLCL_CLASS_RMA, each with one
  *   piece; a write of at most inline_most bytes has the flag LLCL_WF_INLINE;
  * - if atomics[0] contains compare-and-swap, too: atomics without pieces on aligned words of 8 bytes, in class LLCL_CLASS_RMA, for any rank including
  *   this one;
- * - if caps() sets read and write, notice_bits is 8 or more, atomics[0] contains fetch-and-add, and message_most is 0, 512 or more: for small messages
- *   of a stream, fetch-and-adds, reads of 8 bytes, and writes of at most 512 bytes with the flag LLCL_WF_NOTICE, in class LLCL_CLASS_RMA.
+ * - if caps() sets read and write but not shared_queue, notice_bits is 8 or more, atomics[0] contains fetch-and-add, and message_most is 0, 512 or
+ *   more: for small messages of a stream, fetch-and-adds, reads of 8 bytes, and writes of at most 512 bytes with the flag LLCL_WF_NOTICE, in class
+ *   LLCL_CLASS_RMA.
  * libllcl does not use orders, the flags FENCE and SILENT, and the commands EXPECT and DELIVER so far. */
 #ifndef LLCL_WIRE_H
 #define LLCL_WIRE_H
@@ -98,7 +99,7 @@ typedef struct {
 } llcl_wire_event_t;
 
 /* The abilities of a wire. caps() fills in the fields within struct_size; fields that a module does not know stay 0. So far libllcl reads read,
- * write, frame, threads, atomics[0], notice_bits, inline_most, needs_local_key, frame_most, card_bytes and message_most. */
+ * write, frame, threads, atomics[0], notice_bits, inline_most, needs_local_key, frame_most, card_bytes, message_most, can_fence and shared_queue. */
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;
@@ -115,6 +116,12 @@ typedef struct {
     uint32_t depth, lanes;
     uint32_t can_fence; /* fence() ends with LLCL_WE_FENCED */
     uint32_t has_fd;
+    /* The receives of a class are a queue that all peers share: while they hold frames, a further frame waits at its sender. LLCL_WE_DONE of a frame
+     * says that a receive of the peer has taken it, so that poll() returns it there before any frame that is posted later, even if this rank ends;
+     * or that the peer is gone. post() answers LLCL_RETRY_QUEUE_FULL while the module takes no more frames for this peer and class. All ranks of a
+     * job have it, or none. */
+    uint32_t shared_queue;
+    uint32_t reserved;
 } llcl_wire_caps_t;
 
 /* The functions of libllcl that a module may call; valid as long as the wire, those of probe() and launch() during the call. */

@@ -35,9 +35,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 mod by_wire;
-#[cfg(all(test, feature = "simulated"))]
-pub use by_wire::simulate;
 pub use by_wire::{Launch, modules};
+#[cfg(all(test, feature = "simulated"))]
+pub use by_wire::{MakeWire, simulate, use_wire};
 pub mod far;
 pub mod placement;
 

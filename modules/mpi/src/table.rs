@@ -139,6 +139,8 @@ pub struct Caps {
     pub lanes: u32,
     pub can_fence: u32,
     pub has_fd: u32,
+    pub shared_queue: u32,
+    pub reserved: u32,
 }
 
 #[repr(C)]

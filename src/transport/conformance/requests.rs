@@ -8,15 +8,14 @@ fn requests_and_answers_bring_bytes_of_every_size() {
     over_all(|pair| {
         for size in [1, 8, 47, 48, 49, 80, 81, 4096, CHUNK] {
             let sent: Vec<u8> = (0..size).map(|at| (at * 7 + size) as u8).collect();
-            assert_eq!(
-                pair.here.transport.post(&pair.here.port, &message(9), &sent),
-                Posted::Taken
-            );
-            let came = pair.events();
+            let End { transport, port, .. } = &pair.here;
+            let post = || transport.post(port, &message(9), &sent) == Posted::Taken;
+            assert!(pair.until(10_000, post), "no room for {size} bytes");
+            let came = pair.events(1);
             assert_eq!((came.requests, came.bytes), (vec![message(9)], vec![sent.clone()]));
             let end = if pair.own { &pair.here } else { &pair.there };
             end.transport.reply(&end.port, Reply { tag: 3, status: Status::OK, result: 5 }, &sent);
-            let came = pair.events();
+            let came = pair.events(1);
             assert_eq!((came.replies.len(), came.bytes), (1, vec![sent]));
         }
     });
@@ -30,7 +29,7 @@ fn requests_of_many_bytes_have_slots_of_their_own() {
     let post = |pair: &Pair| pair.here.transport.post(&pair.here.port, &message(1), &bytes);
     assert_eq!((0..100).take_while(|_| post(&pair) == Posted::Taken).count(), CHUNKS);
     assert_eq!(pair.post(2), Posted::Taken);
-    let came = pair.events();
+    let came = pair.events(CHUNKS + 1);
     assert_eq!(came.requests.len(), CHUNKS + 1);
     assert!(came.bytes.iter().all(|came| came.is_empty() || came == &bytes));
 }

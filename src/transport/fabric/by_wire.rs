@@ -41,21 +41,33 @@ const COMPARE_SWAP: u64 = 1 << 4;
 /// The wire of a job on several machines if the environment names none.
 const DEFAULT: &str = "mpi";
 
+/// For tests: opens the wire of a rank, one of so many.
+#[cfg(all(test, feature = "simulated"))]
+pub type MakeWire = std::rc::Rc<dyn Fn(u32, u32) -> Result<Box<dyn Wire>>>;
+
 #[cfg(all(test, feature = "simulated"))]
 thread_local! {
-    static SEED: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
+    static MADE: std::cell::RefCell<Option<MakeWire>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Makes contexts of this thread use this wire; None: no longer.
+#[cfg(all(test, feature = "simulated"))]
+pub fn use_wire(make: Option<MakeWire>) {
+    MADE.set(make);
 }
 
 /// Makes contexts of this thread use a simulated wire with this seed; None: no longer.
 #[cfg(all(test, feature = "simulated"))]
 pub fn simulate(seed: Option<u64>) {
-    SEED.set(seed);
+    use_wire(seed.map(|seed| -> MakeWire {
+        std::rc::Rc::new(move |me, _| Ok(Box::new(Simulated::new(me, Nature::of(seed))?)))
+    }));
 }
 
 /// The wire that the environment names.
 fn wanted() -> Option<String> {
     #[cfg(all(test, feature = "simulated"))]
-    if SEED.get().is_some() {
+    if MADE.with_borrow(Option::is_some) {
         return Some("simulated".into());
     }
     let name = std::env::var_os(TRANSPORT).filter(|name| !name.is_empty())?;
@@ -104,8 +116,8 @@ fn module(name: &str) -> Result<Module> {
 /// Opens a wire by its name. Collective over all ranks.
 fn open(name: &str, (me, size): (u32, u32), foreign: i64) -> Result<Box<dyn Wire>> {
     #[cfg(all(test, feature = "simulated"))]
-    if let Some(seed) = SEED.get() {
-        return Ok(Box::new(Simulated::new(me, Nature::of(seed))?));
+    if let Some(make) = MADE.with_borrow(Option::clone) {
+        return make(me, size);
     }
     #[cfg(feature = "simulated")]
     if name == "simulated" {

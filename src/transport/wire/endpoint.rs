@@ -272,7 +272,7 @@ impl Endpoint {
             tickets: Tickets::new(&wire, &caps)?,
             receipts: Receipts::new(size),
             joins: Joins::default(),
-            outgoing: Outgoing::new(caps.frame_most),
+            outgoing: Outgoing::new(&caps),
             relayed: news.relayed,
             lost: Vec::new(),
             posted: Posted::default(),
@@ -333,13 +333,14 @@ impl Endpoint {
         true
     }
 
-    /// Whether all frames of this rank that needed a grant lie in slots of their receivers; frames
+    /// Whether all frames of this rank that needed a slot lie in slots of their receivers; frames
     /// for dead ranks do not count. Asks the receivers where it does not know, so poll it.
     pub fn has_delivered_all(&self) -> bool {
         let (mut out, mut state) = (Out::new(), self.shared.lock());
-        let State { grants, receipts, tickets, .. } = &mut *state;
+        let State { grants, receipts, tickets, outgoing, .. } = &mut *state;
         let taken = tickets.as_mut().is_none_or(Tickets::all_delivered);
-        let all = receipts.all_delivered(grants, &mut out) && taken;
+        // A question comes behind the frames that have ended.
+        let all = outgoing.has_queued_all() && receipts.all_delivered(grants, &mut out) && taken;
         self.shared.send_and_wake(state, out);
         all
     }
@@ -380,8 +381,12 @@ impl Drop for Endpoint {
 #[cfg(all(test, feature = "simulated", not(loom)))]
 mod memory;
 #[cfg(all(test, feature = "simulated", not(loom)))]
+mod shared_queue;
+#[cfg(all(test, feature = "simulated", not(loom)))]
 mod tests;
 #[cfg(all(test, feature = "simulated", not(loom)))]
 mod trips;
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod turns;
 #[cfg(all(test, feature = "simulated", not(loom)))]
 mod uses;

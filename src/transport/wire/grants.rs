@@ -49,7 +49,7 @@ const KNOCK: usize = 256;
 /// Most peers of which a receiver keeps a record.
 const RECORDS: usize = 128;
 /// Most peers of which a sender keeps a record for a line: those that have not answered a knock.
-const SENDING: usize = 512;
+const SENDING: usize = 128;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -73,6 +73,8 @@ pub enum Packet {
     Frame(Option<Line>, OwnedFrame),
     /// There are so many frames without a grant, and perhaps the first of them.
     Knock(Line, Knock),
+    /// A frame that goes without a grant, where the wire has a shared queue.
+    Queued(Line, OwnedFrame),
     /// For each line the last knock that was answered, and how many frames were granted for it.
     Grants([u64; LINES], [u64; LINES]),
     /// Grants have been taken in.
@@ -90,7 +92,7 @@ pub enum Packet {
 /// See [`Packet::Knock`].
 #[derive(Debug)]
 pub struct Knock {
-    /// No two knocks of a rank have the same number, and none has 0.
+    /// No two knocks of a rank have the same number; 0: it is no knock, and only brings a frame.
     pub number: u64,
     /// How many frames wait behind the first.
     pub demand: usize,
@@ -292,6 +294,11 @@ impl Grants {
                 self.knocking[line].push_back(Knocking { from, knock, frame });
                 return Ok(Taken::Held);
             }
+            Packet::Queued(line, owned) => {
+                let knock = Knock { number: 0, demand: 0, first: Some(owned) };
+                self.knocking[line].push_back(Knocking { from, knock, frame });
+                return Ok(Taken::Held);
+            }
             Packet::Grants(answered, granted) => {
                 for line in 0..LINES {
                     self.granted(from, line, (answered[line], granted[line]), out);
@@ -357,7 +364,7 @@ impl Grants {
                 peer.come += 1;
                 self.come[line].push_back((from, first));
             }
-            if !self.dead.contains(&from) {
+            if knock.number != 0 && !self.dead.contains(&from) {
                 if knock.demand > 0 {
                     self.streams.push(from);
                 }
@@ -375,6 +382,7 @@ impl Grants {
     /// Whether all that a peer has sent and that was granted to it lies in slots.
     pub fn has_delivered_all(&self, from: u32) -> bool {
         self.receiving.get(&from).is_none_or(Receiving::has_delivered_all)
+            && self.knocking.iter().flatten().all(|knocking| knocking.from != from)
     }
 
     /// Whether something waits here that serve() may do later, though nothing else comes.

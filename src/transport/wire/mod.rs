@@ -74,6 +74,9 @@ pub struct Caps {
     pub atomics: u64,
     /// The number of bits of a notice, see [`Command::NOTICE`]; 0: writes have none.
     pub notice_bits: u32,
+    /// A frame waits at its sender while its receiver has no free receive: [`Event::DONE`] of a
+    /// frame says that it lies in a receive of the peer, or that the peer is gone.
+    pub shared_queue: bool,
 }
 
 /// The keys of one registration of memory.

@@ -284,6 +284,7 @@ impl Wire for Opened {
             message_most: caps.message_most,
             atomics: caps.atomics[0],
             notice_bits: caps.notice_bits,
+            shared_queue: caps.shared_queue != 0,
         }
     }
 
@@ -420,4 +421,4 @@ impl WireLane for Lane {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub mod tests;

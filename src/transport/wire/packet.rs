@@ -36,13 +36,15 @@ const TOLD: u8 = 6;
 const RELAYED: u8 = 7;
 /// See `super::tickets`; it brings the number of the offer.
 const USE: u8 = 8;
+/// A message that goes without a grant.
+const QUEUED: u8 = 9;
 /// No class, or no line.
 const NONE: u8 = 255;
 /// Length of a packet's head.
 const HEAD: usize = 8;
 /// Length of a message's head, in front of the header.
 const FRAME_HEAD: usize = 24;
-/// Bytes of a packet before the header of a message.
+/// Bytes of a packet with a message before the message's header.
 pub const FRAME_BEFORE: usize = HEAD + FRAME_HEAD;
 /// Most bytes of a message's header.
 const HEADER: usize = 64;
@@ -141,6 +143,7 @@ pub fn bytes_of(packet: &Packet) -> Vec<u8> {
         };
     match packet {
         Packet::Frame(line, owned) => make(FRAME, Some(owned), *line, 0, &[]),
+        Packet::Queued(line, owned) => make(QUEUED, Some(owned), Some(*line), 0, &[]),
         Packet::Knock(line, Knock { number, demand, first }) => {
             make(KNOCK, first.as_ref(), Some(*line), *demand, &[*number])
         }
@@ -212,6 +215,9 @@ pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
     let fits = |owned: &OwnedFrame| line.is_some() == needs_grant(owned.class);
     match (what, owned, line) {
         (FRAME, Some(owned), line) if fits(&owned) => return Ok(Packet::Frame(line, owned)),
+        (QUEUED, Some(owned), Some(line)) if fits(&owned) => {
+            return Ok(Packet::Queued(line, owned));
+        }
         (KNOCK, first, Some(line)) if first.as_ref().map_or(rest.is_empty(), fits) => {
             return Ok(Packet::Knock(
                 line,

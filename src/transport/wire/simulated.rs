@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 mod accesses;
+mod frames;
 mod memory;
 mod nature;
 mod traffic;
@@ -45,21 +46,15 @@ enum Comes {
         class: u32,
         bytes: Box<[u8]>,
         crossings: u64,
+        /// The sender's command, if it ends when a receive takes the frame.
+        waits: Option<u64>,
     },
     /// The access with this number, which the rank itself has posted, is to be executed.
     Due(u64),
     /// A write of a rank that has closed its lane since.
-    Late {
-        from: u32,
-        access: Access,
-        bytes: Box<[u8]>,
-    },
+    Late { from: u32, access: Access, bytes: Box<[u8]> },
     /// A peer has written bytes here, with a notice.
-    Notice {
-        from: u32,
-        notice: u32,
-        crossings: u64,
-    },
+    Notice { from: u32, notice: u32, crossings: u64 },
     /// The completion of a command that the rank itself has posted.
     Done {
         tag: u64,
@@ -67,6 +62,8 @@ enum Comes {
         status: Status,
         fetched: u64,
         crossings: u64,
+        /// The class of a frame that a receive had to take.
+        class: Option<u32>,
     },
 }
 
@@ -165,6 +162,7 @@ impl Wire for Simulated {
             held: [0; CLASSES],
             accesses: HashMap::new(),
             under_way: 0,
+            waiting: HashMap::new(),
             random,
             serial: 0,
         }))
@@ -186,8 +184,10 @@ struct Lane {
     /// Number of frames in `given`, by class.
     held: [usize; CLASSES],
     accesses: HashMap<u64, Begun>,
-    /// Number of commands whose completion was not polled.
+    /// Number of commands whose completion was not polled, but for those in `waiting`.
     under_way: usize,
+    /// Frames that wait for a receive, by peer and class.
+    waiting: HashMap<(u32, u32), usize>,
     random: u64,
     serial: u64,
 }
@@ -212,28 +212,31 @@ impl Lane {
             })
     }
 
-    /// How many of `count` commands the lane takes: mostly as many as there is room for.
-    fn taken(&mut self, count: usize) -> usize {
+    /// How many of `count` commands the lane takes: mostly as many as there is `room` for.
+    fn taken(&mut self, count: usize, room: usize) -> usize {
         let now = self.random();
         let taken = match now % 16 {
             0 => 0,
             1..4 => (now >> 8) as usize % (count + 1),
             _ => count,
         };
-        taken.min(DEPTH - self.under_way)
+        taken.min(room)
     }
 
-    fn put(&mut self, to: &Card, comes: Comes) {
+    /// False: the rank has closed its lane.
+    fn put(&mut self, to: &Card, comes: Comes) -> bool {
         self.serial += 1;
         let key = (self.due(), self.serial << 12 | u64::from(self.me));
         let mut arrivals = lock(&to.arrivals);
-        if !arrivals.over {
-            arrivals.coming[comes.queue()].insert(key, comes);
-            drop(arrivals);
-            if let Some(news) = &to.news {
-                news.wake();
-            }
+        if arrivals.over {
+            return false;
         }
+        arrivals.coming[comes.queue()].insert(key, comes);
+        drop(arrivals);
+        if let Some(news) = &to.news {
+            news.wake();
+        }
+        true
     }
 
     fn put_own(&mut self, comes: Comes) {
@@ -280,8 +283,11 @@ impl Lane {
     /// Handles an arrival, and returns its event, if it has one.
     fn event_of(&mut self, comes: Comes) -> Option<Event> {
         match comes {
-            Comes::Done { tag, peer, status, fetched, crossings } => {
-                self.under_way -= 1;
+            Comes::Done { tag, peer, status, fetched, crossings, class } => {
+                match class.and_then(|class| self.waiting.get_mut(&(peer, class))) {
+                    Some(waiting) => *waiting -= 1,
+                    None => self.under_way -= 1,
+                }
                 self.card.traffic.came(crossings);
                 let status = status.0;
                 Some(Event { tag, status, fetched, ..Event::about(Event::DONE, peer) })
@@ -303,15 +309,8 @@ impl Lane {
                 self.card.traffic.came(crossings);
                 Some(Event { tag: notice.into(), ..Event::about(Event::NOTICE, from) })
             }
-            Comes::Frame { from, answer_to, class, bytes, crossings } => {
-                self.card.traffic.came(crossings);
-                self.peers.entry(from).or_insert(answer_to);
-                self.serial += 1;
-                let (frame, size) = (self.serial, bytes.len() as u64);
-                let of = (class as usize).min(CLASSES - 1);
-                self.held[of] += 1;
-                let bytes = self.given.entry(frame).or_insert((of, bytes)).1.as_ptr();
-                Some(Event { frame, bytes, size, class, ..Event::about(Event::FRAME, from) })
+            Comes::Frame { from, answer_to, class, bytes, crossings, waits } => {
+                Some(self.take((from, answer_to), (class, bytes), (crossings, waits)))
             }
         }
     }
@@ -332,24 +331,15 @@ impl WireLane for Lane {
         let Some(to) = self.peers.get(&peer).cloned() else {
             return (0, Status::RETRY_CONNECTING);
         };
-        let taken = self.taken(commands.len());
+        let taken = self.taken(commands.len(), self.room(peer, class, commands));
         for command in &commands[..taken] {
-            self.under_way += 1;
-            if command.op != Command::FRAME {
-                // SAFETY: the caller keeps the contract of post().
-                unsafe { self.begin(peer, &to, command) };
-                continue;
+            // SAFETY: the caller keeps the contract of post().
+            unsafe {
+                match command.op {
+                    Command::FRAME => self.send(peer, class, &to, command),
+                    _ => self.begin(peer, &to, command),
+                }
             }
-            // SAFETY: the caller passes one valid piece, whose bytes are valid until completion.
-            let bytes = unsafe {
-                let piece = &*command.piece;
-                std::slice::from_raw_parts(piece.address, piece.size as usize)
-            };
-            let (from, answer_to) = (self.me, self.card.clone());
-            let (bytes, crossings) = (bytes.into(), self.card.traffic.frame());
-            self.put(&to, Comes::Frame { from, answer_to, class, bytes, crossings });
-            let (tag, status) = (command.tag, Status::OK);
-            self.put_own(Comes::Done { tag, peer, status, fetched: 0, crossings: 0 });
         }
         let why = if taken == commands.len() { Status::OK } else { Status::RETRY_QUEUE_FULL };
         (taken, why)
@@ -424,9 +414,7 @@ impl WireLane for Lane {
             }
         }
         lock(&self.card.registered).over = true;
-        let mut arrivals = lock(&self.card.arrivals);
-        arrivals.over = true;
-        arrivals.coming = Default::default();
+        self.refuse_all();
         lock(&CARDS).remove(&self.number);
         Ok(())
     }

@@ -45,6 +45,8 @@ pub struct CapsTable {
     lanes: u32,
     pub can_fence: u32,
     has_fd: u32,
+    pub shared_queue: u32,
+    reserved: u32,
 }
 
 /// `llcl_wire_host_t`.

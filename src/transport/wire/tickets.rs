@@ -95,19 +95,20 @@ pub struct Tickets {
     pub taker: Taker,
     /// As receiver.
     pub giver: Giver,
+    is_first: bool,
     area: Area,
 }
 
 impl Tickets {
-    /// None: the wire cannot do it.
+    /// None: the wire cannot do it, or does better.
     pub fn new(wire: &Arc<dyn Wire>, caps: &Caps) -> Result<Option<Tickets>> {
         let long = caps.message_most == 0 || caps.message_most >= area::SLOT as u64;
         let can = caps.remote && caps.notice_bits >= NOTICE_BITS && caps.atomics & FETCH_ADD != 0;
-        if !can || !long {
+        if !can || !long || caps.shared_queue {
             return Ok(None);
         }
         let (taker, giver) = (Taker::default(), Giver::default());
-        Ok(Some(Tickets { taker, giver, area: Area::new(wire.clone())? }))
+        Ok(Some(Tickets { taker, giver, is_first: false, area: Area::new(wire.clone())? }))
     }
 
     /// Ends the registration of the area, before the wire is closed.
@@ -154,9 +155,16 @@ impl Tickets {
         streams.drain(..).for_each(|peer| self.giver.offer(peer, place, out));
     }
 
+    /// Whether the tickets' frames are to find room before those that came by grants; the answers
+    /// alternate.
+    pub fn goes_first(&mut self) -> bool {
+        self.is_first = !self.is_first;
+        self.is_first
+    }
+
     /// Takes a ticket for a frame, or uses one; see [`Taker::takes`].
     pub fn send(&mut self, to: u32, line: Line, frame: OwnedFrame) {
-        self.taker.send(&mut self.area, to, line, frame);
+        self.taker.send(to, line, frame);
     }
 
     /// Posts what can be posted. What the lane has refused, as (peer, why).

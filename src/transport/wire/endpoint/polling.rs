@@ -136,10 +136,16 @@ impl Shared {
         let State { grants, receipts, lane, tickets, .. } = state;
         let (into_slot, mut back) =
             (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());
-        grants.serve(into_slot, &mut out, &mut back);
+        let tickets_first = tickets.as_mut().is_some_and(Tickets::goes_first);
+        if !tickets_first {
+            grants.serve(into_slot, &mut out, &mut back);
+        }
         match tickets {
             Some(tickets) => tickets.serve(&mut grants.streams, into_slot, &mut out),
             None => grants.streams.clear(),
+        }
+        if tickets_first {
+            grants.serve(into_slot, &mut out, &mut back);
         }
         back.into_iter().for_each(|frame| lane.give_back(frame));
         receipts.tell(grants, &mut out);

@@ -6,9 +6,19 @@ use super::*;
 use crate::transport::wire::Command;
 use crate::transport::wire::simulated::{Nature, Simulated};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
-/// A lane that takes no write while the test says so: its rank has tickets and does not use them.
-struct Held(Box<dyn WireLane>, Arc<AtomicBool>);
+/// What the test does to a lane.
+#[derive(Default)]
+pub(super) struct Faults {
+    /// It takes no write: its rank has tickets and does not use them.
+    holds: AtomicBool,
+    /// Its writes end with an error.
+    fails: AtomicBool,
+}
+
+/// A lane with faults, and the tags of its writes.
+struct Held(Box<dyn WireLane>, Arc<Faults>, BTreeSet<u64>);
 
 impl WireLane for Held {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
@@ -16,7 +26,9 @@ impl WireLane for Held {
     }
 
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
-        let holds = self.1.load(Ordering::Relaxed);
+        let holds = self.1.holds.load(Ordering::Relaxed);
+        let is_write = |command: &&Command| command.op == Command::WRITE;
+        self.2.extend(commands.iter().filter(is_write).map(|command| command.tag));
         let may = |command: &&Command| !holds || command.op != Command::WRITE;
         let first = commands.iter().take_while(may).count();
         // SAFETY: passed on to the caller.
@@ -32,7 +44,13 @@ impl WireLane for Held {
     }
 
     fn poll(&mut self, events: &mut [Event]) -> usize {
-        self.0.poll(events)
+        let count = self.0.poll(events);
+        for event in events[..count].iter_mut().filter(|event| event.event == Event::DONE) {
+            if self.2.remove(&event.tag) && self.1.fails.load(Ordering::Relaxed) {
+                event.status = Status::ERR_SYSTEM.0;
+            }
+        }
+        count
     }
 
     fn give_back(&mut self, frame: u64) {
@@ -57,27 +75,27 @@ impl WireLane for Held {
 }
 
 /// Ranks without threads: the first is sent to by the others.
-struct Ranks {
-    ends: Vec<Option<Endpoint>>,
-    wires: Vec<Arc<Wrapped>>,
-    /// Whether a rank holds back its writes.
-    holds: Vec<Arc<AtomicBool>>,
+pub(super) struct Ranks {
+    pub ends: Vec<Option<Endpoint>>,
+    pub wires: Vec<Arc<Wrapped>>,
+    faults: Vec<Arc<Faults>>,
     /// What the first has got, by sender, in any order.
-    came: RefCell<Vec<Vec<u64>>>,
-    sent: Vec<u64>,
+    pub came: RefCell<Vec<Vec<u64>>>,
+    pub sent: Vec<u64>,
     looks: std::cell::Cell<u32>,
 }
 
 /// Frames that a rank sends to begin with.
-const MANY: u64 = 300;
+pub(super) const MANY: u64 = 300;
 
 impl Ranks {
-    fn new(count: u32, name: &str) -> Ranks {
+    pub fn new(count: u32, name: &str) -> Ranks {
         let nature = Nature::named(name).unwrap();
-        let holds: Vec<Arc<AtomicBool>> = (0..count).map(|_| Arc::default()).collect();
+        let faults: Vec<Arc<Faults>> = (0..count).map(|_| Arc::default()).collect();
         let wire = |me: u32| {
-            let (wire, holds) = (Simulated::new(me, nature).unwrap(), holds[me as usize].clone());
-            let wrap = Box::new(move |lane| Box::new(Held(lane, holds.clone())) as _);
+            let (wire, faults) = (Simulated::new(me, nature).unwrap(), faults[me as usize].clone());
+            let wrap =
+                Box::new(move |lane| Box::new(Held(lane, faults.clone(), BTreeSet::new())) as _);
             Arc::new(Wrapped { wire, wrap })
         };
         let wires: Vec<_> = (0..count).map(wire).collect();
@@ -93,7 +111,7 @@ impl Ranks {
         Ranks {
             ends: ends.into_iter().map(Some).collect(),
             wires,
-            holds,
+            faults,
             came: RefCell::new(vec![Vec::new(); count as usize]),
             sent: vec![0; count as usize],
             looks: std::cell::Cell::new(0),
@@ -101,7 +119,7 @@ impl Ranks {
     }
 
     /// Sends what is accepted of so many frames in all, of one class in turn.
-    fn put(&mut self, from: usize, all: u64) {
+    pub fn put(&mut self, from: usize, all: u64) {
         let Some(end) = &self.ends[from] else { return };
         while self.sent[from] < all {
             let tag = self.sent[from];
@@ -122,7 +140,7 @@ impl Ranks {
     }
 
     /// One round of these ranks. The first finds room two times of three.
-    fn round(&self, ranks: &[usize]) {
+    pub fn round(&self, ranks: &[usize]) {
         let deliver = |from: u32, _: Class, frame: &Frame| {
             self.looks.set(self.looks.get() + 1);
             let room = !self.looks.get().is_multiple_of(3);
@@ -136,14 +154,14 @@ impl Ranks {
         }
     }
 
-    fn has_got(&self, from: usize, all: u64) -> bool {
+    pub fn has_got(&self, from: usize, all: u64) -> bool {
         let mut came = self.came.borrow()[from].clone();
         came.sort_unstable();
         assert!(came.is_sorted_by(|one, next| one < next), "a frame came twice");
         came.len() as u64 == all
     }
 
-    fn until(&mut self, what: &str, mut step: impl FnMut(&mut Ranks) -> bool) {
+    pub fn until(&mut self, what: &str, mut step: impl FnMut(&mut Ranks) -> bool) {
         let limit = Instant::now() + Duration::from_secs(20);
         while !step(self) {
             assert!(Instant::now() < limit, "{what}");
@@ -151,7 +169,7 @@ impl Ranks {
     }
 
     /// Sends frames of one rank, up to so many in all, until they have come, and that is known.
-    fn stream(&mut self, from: usize, all: u64, ranks: &[usize]) {
+    pub fn stream(&mut self, from: usize, all: u64, ranks: &[usize]) {
         self.until("a frame has not come", |it| {
             it.put(from, all);
             it.round(ranks);
@@ -168,7 +186,7 @@ impl Ranks {
     }
 
     fn hold(&self, rank: usize, holds: bool) {
-        self.holds[rank].store(holds, Ordering::Relaxed);
+        self.faults[rank].holds.store(holds, Ordering::Relaxed);
     }
 
     /// Makes a rank take tickets that it does not use.
@@ -188,9 +206,9 @@ impl Ranks {
     }
 }
 
-fn natures(fence: u32) -> impl Iterator<Item = String> {
+pub(super) fn natures(fence: u32) -> impl Iterator<Item = String> {
     [1, 2, 4, 7].into_iter().map(move |seed| {
-        format!("{seed}:remote=1:atomics=1:notices=1:message=0:fd=0:fence={fence}")
+        format!("{seed}:remote=1:atomics=1:notices=1:message=0:fd=0:fence={fence}:shared=0")
     })
 }
 
@@ -254,5 +272,38 @@ fn a_stopped_sender_holds_up_nobody() {
         let all = ranks.sent[1];
         ranks.stream(1, all, &[0, 1, 2]);
         ranks.stream(2, 4 * MANY, &[0, 1, 2]);
+    }
+}
+
+/// Six ranks send at the same time; all that they send comes once, and all of them use tickets.
+#[test]
+fn many_send_by_tickets_at_the_same_time() {
+    for name in natures(1) {
+        let mut ranks = Ranks::new(7, &name);
+        let all: Vec<usize> = (0..7).collect();
+        ranks.until("a frame has not come", |it| {
+            all[1..].iter().for_each(|from| it.put(*from, MANY));
+            it.round(&all);
+            all[1..].iter().all(|from| it.has_got(*from, MANY))
+        });
+        let accesses: Vec<u64> = all[1..].iter().map(|rank| ranks.accesses(*rank)).collect();
+        assert!(accesses.iter().all(|accesses| *accesses > 20), "{name}: {accesses:?}");
+    }
+}
+
+/// A write that has failed has lost a frame, so its peer is lost.
+#[test]
+fn a_write_that_fails_has_lost_the_peer() {
+    for name in natures(1) {
+        let mut ranks = Ranks::new(3, &name);
+        ranks.stream(1, MANY, &[0, 1, 2]);
+        ranks.faults[1].fails.store(true, Ordering::Relaxed);
+        ranks.until("the peer is not lost", |it| {
+            it.put(1, it.sent[1] + 1);
+            it.round(&[0, 1]);
+            it.ends[1].as_ref().unwrap().shared.lock().is_lost(0)
+        });
+        // The receiver cannot know which tickets are missing, so the others knock.
+        ranks.stream(2, MANY, &[0, 2]);
     }
 }

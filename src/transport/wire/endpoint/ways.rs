@@ -1,9 +1,15 @@
-//! Which way a frame goes that needs a slot of its receiver: by a knock and grants, or by a ticket.
+//! Which way a frame goes that needs a slot of its receiver: into the shared queue of the wire, by
+//! a ticket, or by a knock and grants.
 
 use super::*;
 use crate::transport::wire::tickets::{Use, Waiting};
 
 impl State {
+    /// Whether a frame goes into the peer's shared queue.
+    fn queues(&self, to: u32, line: Line, size: usize) -> bool {
+        self.outgoing.queues(to, line, size) && !self.grants.is_dead(to)
+    }
+
     /// Whether a frame goes by a ticket.
     fn takes_ticket(&self, to: u32, line: Line, size: usize) -> bool {
         let knocks = || self.grants.knocks(to, line);
@@ -13,15 +19,24 @@ impl State {
     /// Whether one more frame of so many bytes that needs a slot of its receiver is accepted.
     pub(super) fn has_room(&self, to: u32, line: Line, class: Class, size: usize) -> bool {
         let room = |tickets: &Tickets| tickets.taker.has_room(to, line);
-        self.outgoing.waiting() < QUEUED[usize::from(class != Class::Lib)]
-            && match self.takes_ticket(to, line, size) {
-                true => self.tickets.as_ref().is_some_and(room),
-                false => self.grants.has_room(to, line, size),
-            }
+        if self.outgoing.waiting() >= QUEUED[usize::from(class != Class::Lib)] {
+            return false;
+        }
+        if self.queues(to, line, size) {
+            return self.outgoing.has_room(to, line);
+        }
+        match self.takes_ticket(to, line, size) {
+            true => self.tickets.as_ref().is_some_and(room),
+            false => self.grants.has_room(to, line, size),
+        }
     }
 
     /// Takes a frame for which there is room.
     pub(super) fn send(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) {
+        if self.queues(to, line, frame.size()) {
+            self.receipts.sent(to);
+            return out.push((to, Packet::Queued(line, frame)));
+        }
         let takes = self.takes_ticket(to, line, frame.size());
         match self.tickets.as_mut().filter(|_| takes) {
             Some(tickets) => tickets.send(to, line, frame),
@@ -55,11 +70,17 @@ impl State {
 
     /// A write of tickets, a fetch-and-add or a read has ended.
     pub(super) fn end_of_use(&mut self, me: u32, event: &Event, out: &mut Out) {
-        if event.status != 0 && !self.grants.is_dead(event.peer) {
-            self.report(me, event.peer, &format!("slots: {:?}", Status(event.status)));
-        }
+        let wrote = self.tickets.as_ref().is_some_and(|it| it.taker.is_write(event.tag));
         let done = |tickets: &mut Tickets| tickets.done(event, out);
         let left = self.tickets.as_mut().map(done).unwrap_or_default();
+        if event.status != 0 && !self.grants.is_dead(event.peer) {
+            let what = format!("slots: {:?}", Status(event.status));
+            if wrote {
+                // A frame is lost.
+                return self.mark_lost(me, event.peer, &what);
+            }
+            self.report(me, event.peer, &what);
+        }
         self.knock_all(event.peer, left, out);
     }
 

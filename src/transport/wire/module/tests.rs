@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 /// Compiles `tests/modules/NAME` with these options.
-fn built(name: &str, options: &[&str]) -> PathBuf {
+pub fn built(name: &str, options: &[&str]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = root.join("target/tmp/modules").join(std::process::id().to_string());
     std::fs::create_dir_all(&folder).unwrap();

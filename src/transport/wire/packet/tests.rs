@@ -33,6 +33,7 @@ fn packets_come_as_they_were_sent() {
         Packet::Frame(Some(2), owned(Class::Lib, 40, CHUNK)),
         Packet::Frame(None, owned(Class::Replies, 0, MEDIUM)),
         Packet::Frame(None, owned(Class::Answers, 8, CHUNK)),
+        Packet::Queued(1, owned(Class::Responses, 8, 8)),
         Packet::Knock(5, Knock { number: 1 << 60, demand: 16, first: None }),
         Packet::Knock(1, knock(0, owned(Class::Responses, 8, 8))),
         Packet::Grants([1, 2, 3, 4, 5, 1 << 40], [7; LINES]),

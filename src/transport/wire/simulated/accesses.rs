@@ -48,6 +48,7 @@ impl Lane {
             copy = Some(bytes);
         }
         self.serial += 1;
+        self.under_way += 1;
         let (number, access, to) = (self.serial, Access::of(command), to.clone());
         let (tag, crossings) = (command.tag, self.card.traffic.access());
         let begun = Begun { tag, peer, to, access, local, size, crossings, _copy: copy };
@@ -76,6 +77,6 @@ impl Lane {
             self.put(&begun.to, Comes::Notice { from, notice, crossings });
         }
         let (tag, peer, crossings) = (begun.tag, begun.peer, begun.crossings + 1);
-        self.put_own(Comes::Done { tag, peer, status, fetched, crossings });
+        self.put_own(Comes::Done { tag, peer, status, fetched, crossings, class: None });
     }
 }

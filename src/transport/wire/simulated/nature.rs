@@ -33,6 +33,7 @@ impl Nature {
             message_most: [0, 1000, 1 << 16][at / 2 % 3],
             atomics: if remote { ATOMICS[[0, 1, 0, 2][at % 4]] } else { 0 },
             notice_bits: if remote && seed % 8 != 5 { 8 } else { 0 },
+            shared_queue: (seed + 1) % 5 < 2,
         };
         Nature { seed, has_fd: seed % 2 == 1, caps }
     }
@@ -59,12 +60,13 @@ impl Nature {
                 "keys" => caps.needs_local_key = value != 0,
                 "message" => caps.message_most = value,
                 "atomics" => caps.atomics = ATOMICS[(value as usize).min(2)],
+                "shared" => caps.shared_queue = value != 0,
                 "notices" => caps.notice_bits = if value != 0 { 8 } else { 0 },
                 "fd" => nature.has_fd = value != 0,
                 _ => fail!(
                     ERR_INVALID,
                     "LLCL_WIRE_SEED has switch {switch}, expected atomics, fd, fence, frame, inline, \
-                     keys, message, notices or remote"
+                     keys, message, notices, remote or shared"
                 ),
             }
         }

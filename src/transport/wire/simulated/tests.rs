@@ -106,18 +106,54 @@ fn nothing_of_the_dead_comes_after_the_fence() {
     for nature in natures() {
         let [mut here, mut there] = pair(nature);
         let mut sent = 0;
+        let (mut told, mut own) = (Told::default(), Told::default());
         while sent < 20 {
             sent += post(&mut *here, 1, 2, &vec![vec![1]; 20 - sent]).0;
+            // With a shared queue the lane takes further frames only when these have come.
+            poll(&mut *there, &mut told);
+            poll(&mut *here, &mut own);
         }
         drop(here);
         there.fence(0);
-        let mut told = Told::default();
         while told.others.is_empty() {
             poll(&mut *there, &mut told);
         }
         assert_eq!(told.frames.len(), 20);
         let event = if nature.caps.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
         assert_eq!(told.others, [(event, 0)]);
+    }
+}
+
+/// On a network with a shared queue a command ends when a receive has taken its frame: few frames
+/// wait for a peer and class, and they delay none of another class. Those that wait end when the
+/// peer has gone; what has ended comes, though its sender has gone.
+#[test]
+fn with_a_shared_queue_a_frame_ends_in_a_receive() {
+    let [mut here, mut there] = pair(Nature::named("1:shared=1").unwrap());
+    let (mut events, mut kept, mut done) = ([Event::NONE; 5], 0, Told::default());
+    let (mut sent, mut refused) = (0, 0);
+    // The peer gives nothing of class 4 back.
+    while refused < 1000 {
+        let (taken, _) = post(&mut *here, 1, 4, &[vec![1]]);
+        sent += taken;
+        refused = if taken > 0 { 0 } else { refused + 1 };
+        kept += there.poll(&mut events);
+        poll(&mut *here, &mut done);
+        std::thread::sleep(Duration::from_micros(1));
+    }
+    assert_eq!((kept, done.done.len()), (RECEIVES, RECEIVES));
+    assert!(sent > RECEIVES && sent < RECEIVES + 20, "{sent} were taken");
+    while post(&mut *here, 1, 5, &[vec![1]]).0 == 0 {}
+    let limit = Instant::now() + Duration::from_secs(10);
+    while done.done.len() == RECEIVES {
+        assert!(Instant::now() < limit, "another class is delayed");
+        there.poll(&mut events);
+        poll(&mut *here, &mut done);
+    }
+    there.close(Duration::ZERO).unwrap();
+    while done.done.len() < sent + 1 {
+        assert!(Instant::now() < limit, "what waits for a peer that is gone does not end");
+        poll(&mut *here, &mut done);
     }
 }
 

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 const USERS: usize = 64;
 /// How long tickets may wait behind one whose frame does not come.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// How long a peer that has refused an offer gets no other.
+const REFUSED: Duration = Duration::from_millis(100);
 
 /// What is known of a ticket that has a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +32,15 @@ struct Share {
     next: u64,
     /// Of the tickets from `next` on, by their slots.
     slots: [Slot; SLOTS as usize],
+    /// How many of them are not empty.
+    used: usize,
     /// What has come: sender, ticket, frame.
     come: VecDeque<(u32, u64, OwnedFrame)>,
 }
 
 impl Default for Share {
     fn default() -> Share {
-        Share { next: 0, slots: [Slot::Empty; SLOTS as usize], come: VecDeque::new() }
+        Share { next: 0, slots: [Slot::Empty; SLOTS as usize], used: 0, come: VecDeque::new() }
     }
 }
 
@@ -55,6 +59,7 @@ impl Share {
         let before = self.next;
         while *self.slot(self.next) == Slot::Free {
             *self.slot(self.next) = Slot::Empty;
+            self.used -= 1;
             self.next += 1;
         }
         self.next > before
@@ -81,6 +86,10 @@ pub struct Giver {
     lines: [Share; SMALL],
     users: BTreeMap<u32, User>,
     offers: u64,
+    /// Peers that have refused an offer, and since when; `USERS` at most.
+    refused: BTreeMap<u32, Instant>,
+    /// A user has released its use.
+    leaves: bool,
     /// All users are to release their use.
     closing: bool,
     /// The line and ticket whose frame others wait for, and since when.
@@ -91,6 +100,10 @@ impl Giver {
     /// Offers the slots to a peer, if they are in use and not all users are there.
     pub fn offer(&mut self, to: u32, place: Place, out: &mut Out) {
         if self.closing || self.users.len() >= USERS || self.users.contains_key(&to) {
+            return;
+        }
+        self.refused.retain(|_, since| since.elapsed() < REFUSED);
+        if self.refused.contains_key(&to) {
             return;
         }
         self.offers += 1;
@@ -120,8 +133,12 @@ impl Giver {
 
     /// A peer has released its use; so many frames come in all.
     pub fn released(&mut self, from: u32, number: u64, count: u64) {
-        if let Some(user) = self.user(from, number) {
-            user.released = Some(count);
+        let Some(user) = self.user(from, number) else { return };
+        user.released = Some(count);
+        let refuses = !user.accepted;
+        self.leaves = true;
+        if refuses && self.refused.len() < USERS {
+            self.refused.insert(from, Instant::now());
         }
     }
 
@@ -143,6 +160,7 @@ impl Giver {
             return Err(format!("slot {notice} was written twice"));
         }
         user.come += 1;
+        share.used += 1;
         // If it is no frame, nobody waits for it.
         *share.slot(ticket) = Slot::Free;
         match packet_of(&bytes, medium)? {
@@ -188,8 +206,7 @@ impl Giver {
     /// Ends the use where a frame does not come, though frames behind it have, or want its slot.
     fn watch(&mut self, area: &Area) {
         let missing = |(share, line): (&mut Share, Line)| {
-            let others = share.slots.iter().any(|slot| *slot != Slot::Empty)
-                || area.taken(line) >= share.next + SLOTS;
+            let others = share.used > 0 || area.taken(line) >= share.next + SLOTS;
             (*share.slot(share.next) == Slot::Empty && others).then_some((line, share.next))
         };
         let missing = self.lines.iter_mut().zip(0..).find_map(missing);
@@ -204,6 +221,9 @@ impl Giver {
     /// the last of them.
     fn close(&mut self, area: &Area, out: &mut Out) {
         let closing = self.closing;
+        if !closing && !self.leaves {
+            return;
+        }
         self.users.retain(|peer, user| {
             if closing && user.accepted && !user.dead && !user.revoked {
                 user.revoked = true;
@@ -215,6 +235,7 @@ impl Giver {
             }
             !over || user.dead
         });
+        self.leaves = self.users.values().any(|user| user.released.is_some());
         let empty = self.lines.iter().all(|share| share.come.is_empty());
         if !closing || !empty || !self.users.is_empty() {
             return;
@@ -251,5 +272,29 @@ impl Giver {
     pub fn is_stuck(&self) -> bool {
         self.blocked.is_some() && !self.closing
             || self.lines.iter().any(|share| !share.come.is_empty())
+    }
+}
+
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod tests {
+    use super::*;
+    use crate::transport::wire::simulated::{Nature, Simulated};
+    use std::sync::Arc;
+
+    #[test]
+    fn who_has_refused_an_offer_gets_none_for_a_while() {
+        let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
+        let (area, mut giver, mut out) = (Area::new(wire).unwrap(), Giver::default(), Out::new());
+        giver.offer(5, area.place(), &mut out);
+        giver.released(5, 1, 0);
+        giver.serve(&area, |_, _| true, &mut out);
+        assert!(giver.users.is_empty() && out.len() == 2, "offered and closed: {out:?}");
+        giver.offer(5, area.place(), &mut out);
+        assert_eq!(out.len(), 2, "it was offered again: {out:?}");
+        giver.offer(6, area.place(), &mut out);
+        assert_eq!(out.len(), 3, "another gets an offer");
+        std::thread::sleep(REFUSED);
+        giver.offer(5, area.place(), &mut out);
+        assert_eq!(out.len(), 4, "it gets none any more");
     }
 }

@@ -5,7 +5,7 @@ use super::{Place, SLOTS, SMALL, Use, Waiting, fits};
 use crate::transport::wire::grants::{Line, Out, Packet};
 use crate::transport::wire::packet::{OwnedFrame, bytes_of};
 use crate::transport::wire::{CLASS_RMA, Command, Event, Piece, WireLane};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Of a tag of this; with the bit above it is one of `remote::Posted`.
@@ -97,6 +97,10 @@ pub struct Taker {
     begun: BTreeMap<u64, Begun>,
     /// What was not posted, by peer; no queue is empty.
     queues: BTreeMap<u32, VecDeque<u64>>,
+    /// Peers with a line that waits for slots, for a place, or for a time.
+    ready: BTreeSet<u32>,
+    /// The peer that gets a place first.
+    turn: u32,
     tags: u64,
 }
 
@@ -119,13 +123,18 @@ impl Taker {
         self.waiting[line] < WAITING && self.records.get(&to).is_some_and(room)
     }
 
-    /// Takes a frame of which takes() is true.
-    pub fn send(&mut self, area: &mut Area, to: u32, line: Line, frame: OwnedFrame) {
+    /// Takes a frame of which takes() is true. pump() begins what it needs.
+    pub fn send(&mut self, to: u32, line: Line, frame: OwnedFrame) {
         if let Some(record) = self.records.get_mut(&to) {
             record.lines[line].waiting.push_back(frame);
             self.waiting[line] += 1;
-            self.advance(area, to, line, Instant::now());
+            self.ready.insert(to);
         }
+    }
+
+    /// Whether a tag is that of a write.
+    pub fn is_write(&self, tag: u64) -> bool {
+        self.begun.get(&tag).is_some_and(|begun| matches!(begun.what, What::Write(_)))
     }
 
     /// A peer offers its slots. False: too many do.
@@ -188,9 +197,12 @@ impl Taker {
     /// See `Tickets::all_delivered`.
     pub fn all_delivered(&mut self) -> bool {
         let mut all = true;
-        for record in self.records.values_mut() {
+        for (peer, record) in &mut self.records {
             record.asked = !record.is_delivered();
             all &= !record.asked;
+            if record.has_work() {
+                self.ready.insert(*peer);
+            }
         }
         all
     }
@@ -198,16 +210,12 @@ impl Taker {
     /// Whether frames have tickets and are not posted.
     #[cfg(all(test, feature = "simulated"))]
     pub fn holds_writes(&self) -> bool {
-        let writes = |tag| self.begun.get(tag).is_some_and(|it| matches!(it.what, What::Write(_)));
-        self.queues.values().flatten().any(writes)
+        self.queues.values().flatten().any(|tag| self.is_write(*tag))
     }
 
     /// Whether something waits for slots, for a place, or for the lane.
     pub fn is_stuck(&self) -> bool {
-        let waits = |record: &Record| {
-            record.asked || record.lines.iter().any(|held| !held.tickets.is_empty())
-        };
-        !self.queues.is_empty() || self.records.values().any(waits)
+        !self.queues.is_empty() || !self.ready.is_empty()
     }
 }
 
@@ -215,6 +223,12 @@ impl Record {
     /// Whether the receiver has taken all that was sent.
     fn is_delivered(&self) -> bool {
         !self.revoked && self.under_way == 0 && self.lines.iter().all(Held::is_delivered)
+    }
+
+    /// Whether advance() may begin something though no command ends.
+    fn has_work(&self) -> bool {
+        let waits = |it: &Held| !it.tickets.is_empty() || !it.waiting.is_empty() && !it.taking;
+        !self.revoked && (self.asked || self.lines.iter().any(waits))
     }
 
     /// Tells the receiver, once, that nothing is under way any more.
@@ -230,7 +244,7 @@ impl Record {
 impl Taker {
     /// Begins what a line waits for: writes where tickets have slots, further tickets, a look.
     fn advance(&mut self, area: &mut Area, peer: u32, line: Line, now: Instant) {
-        let Taker { records, waiting, begun, queues, tags } = self;
+        let Taker { records, waiting, begun, queues, tags, .. } = self;
         let Some(record) = records.get_mut(&peer).filter(|record| !record.revoked) else { return };
         let (number, held) = (record.number, &mut record.lines[line]);
         let queue = queues.entry(peer).or_default();
@@ -281,12 +295,20 @@ impl Taker {
             return Vec::new();
         }
         let now = Instant::now();
-        let peers: Vec<u32> = self.records.keys().copied().collect();
+        // In turn, since there are fewer places than peers.
+        let turn = self.turn;
+        let peers: Vec<u32> =
+            self.ready.range(turn..).chain(self.ready.range(..turn)).copied().collect();
+        self.turn = peers.first().map_or(0, |peer| peer.wrapping_add(1));
         for peer in peers {
             (0..SMALL).for_each(|line| self.advance(area, peer, line, now));
+            if !self.records.get(&peer).is_some_and(Record::has_work) {
+                self.ready.remove(&peer);
+            }
         }
         let mut refused = Vec::new();
-        let peers: Vec<u32> = self.queues.keys().copied().collect();
+        let peers = self.queues.range(turn..).chain(self.queues.range(..turn));
+        let peers: Vec<u32> = peers.map(|(peer, _)| *peer).collect();
         for peer in peers {
             if let Err(why) = self.post(area, lane, peer) {
                 refused.push((peer, why));
@@ -358,7 +380,7 @@ impl Taker {
         }
         record.asked &= !record.is_delivered();
         record.release(peer, out);
-        self.advance(area, peer, line, now);
+        self.ready.insert(peer);
         Vec::new()
     }
 }

@@ -1,0 +1,98 @@
+//! The tests show who comes first where there is less than all want: room for frames at a receiver,
+//! and places for commands at a sender.
+
+use super::uses::natures;
+use super::*;
+use crate::transport::wire::simulated::{Nature, Simulated};
+use std::cell::{Cell, RefCell};
+
+/// Ranks without threads, each connected with all others.
+pub(super) struct All(Vec<Endpoint>);
+
+impl All {
+    pub fn new(count: u32, name: &str) -> All {
+        let nature = Nature::named(name).unwrap();
+        let end = |me: u32| {
+            let wire = Arc::new(Simulated::new(me, nature).unwrap());
+            Endpoint::without_thread((me, count), wire, 4096, no_slot(), no_news()).unwrap()
+        };
+        let ends: Vec<Endpoint> = (0..count).map(end).collect();
+        for end in &ends {
+            (0..count).zip(&ends).for_each(|(peer, to)| end.connect(peer, to.card()).unwrap());
+        }
+        All(ends)
+    }
+
+    /// Sends a frame with so many bytes of payload.
+    pub fn put(&self, from: usize, to: usize, class: Class, tag: u64, size: usize) -> bool {
+        let header: &[u8] = if class == Class::Lib { &[1; 40] } else { &[1; 3] };
+        let payload = &vec![7; size];
+        let frame = Frame { id: 1, kind: 2, tag, header, payload, label: 0, absent: false };
+        self.0[from].put(to as u32, class, &frame, 4096)
+    }
+
+    /// Sends frames of a class until this rank has refused one for many rounds; how many it took.
+    pub fn fill(&self, (from, to): (usize, usize), class: Class, mut round: impl FnMut()) -> usize {
+        let (mut taken, mut refused) = (0, 0);
+        while refused < 200 {
+            let took = self.put(from, to, class, 0, 8);
+            taken += usize::from(took);
+            refused = if took { 0 } else { refused + 1 };
+            round();
+            std::thread::sleep(Duration::from_micros(20));
+        }
+        taken
+    }
+
+    pub fn round(&self, rank: usize, deliver: &dyn Fn(u32, Class, &Frame) -> bool) {
+        let end = &self.0[rank];
+        end.shared.round(end.shared.lock(), deliver);
+    }
+}
+
+/// A receiver that has room for one frame at a time takes those of a sender with tickets and those
+/// of senders with grants in turn.
+#[test]
+fn frames_by_tickets_and_by_grants_take_turns() {
+    for name in natures(1) {
+        let (all, came, room) = (All::new(5, &name), RefCell::new([0; 2]), Cell::new(false));
+        let deliver = |from: u32, _: Class, _: &Frame| {
+            came.borrow_mut()[usize::from(from > 1)] += usize::from(room.get());
+            room.replace(false)
+        };
+        let limit = Instant::now() + Duration::from_secs(20);
+        while came.borrow().iter().sum::<usize>() < 800 {
+            assert!(Instant::now() < limit, "{name}: {came:?}");
+            for from in 1..5 {
+                // The longer ones do not fit into a slot of tickets.
+                let size = if from == 1 { 8 } else { 900 };
+                while all.put(from, 0, Class::Requests, 0, size) {}
+                all.round(from, &|_, _, _| false);
+            }
+            room.set(true);
+            all.round(0, &deliver);
+        }
+        assert!(came.borrow().iter().all(|came| *came >= 80), "{name}: {came:?}");
+    }
+}
+
+/// A rank that sends by tickets to more peers than it has places for commands serves all of them.
+#[test]
+fn peers_get_places_in_turn() {
+    const PEERS: usize = 40;
+    for name in natures(1) {
+        let (all, came) = (All::new(PEERS as u32 + 1, &name), RefCell::new([0; PEERS + 1]));
+        let limit = Instant::now() + Duration::from_secs(30);
+        while came.borrow().iter().sum::<usize>() < PEERS * 100 {
+            assert!(Instant::now() < limit, "{name}: {came:?}");
+            (1..=PEERS).for_each(|to| while all.put(0, to, Class::Requests, 0, 8) {});
+            for rank in 0..=PEERS {
+                all.round(rank, &|_, _, _| {
+                    came.borrow_mut()[rank] += 1;
+                    true
+                });
+            }
+        }
+        assert!(came.borrow()[1..].iter().all(|came| *came >= 40), "{name}: {came:?}");
+    }
+}

@@ -1,0 +1,92 @@
+//! Frames of a simulated lane. On a network with a shared queue a frame waits at its sender until a
+//! receive of the peer takes it: its command ends then, and a lane takes only `WAIT` such frames
+//! for each peer and class. On another network the command ends soon, wherever the frame is.
+
+use super::{Card, Comes, DEPTH, Lane, lock};
+use crate::transport::wire::{CLASSES, Command, Event};
+use crate::util::status::Status;
+use std::sync::Arc;
+
+/// Most frames for one peer and class that no receive has taken, with a shared queue.
+const WAIT: usize = 8;
+
+impl Lane {
+    /// How many of `commands` the lane has room for.
+    pub(super) fn room(&self, peer: u32, class: u32, commands: &[Command]) -> usize {
+        let frames = commands.first().is_some_and(|command| command.op == Command::FRAME);
+        match self.nature.caps.shared_queue && frames {
+            true => WAIT - self.waiting.get(&(peer, class)).copied().unwrap_or(0),
+            false => DEPTH - self.under_way,
+        }
+    }
+
+    /// Takes a frame.
+    ///
+    /// # Safety
+    /// As for post().
+    pub(super) unsafe fn send(&mut self, peer: u32, class: u32, to: &Arc<Card>, command: &Command) {
+        // SAFETY: the caller passes one valid piece, whose bytes are valid until completion.
+        let bytes = unsafe {
+            let piece = &*command.piece;
+            std::slice::from_raw_parts(piece.address, piece.size as usize)
+        };
+        let (from, answer_to, tag) = (self.me, self.card.clone(), command.tag);
+        let (bytes, crossings) = (bytes.into(), self.card.traffic.frame());
+        let mut done =
+            Comes::Done { tag, peer, status: Status::OK, fetched: 0, crossings: 0, class: None };
+        let mut waits = None;
+        if self.nature.caps.shared_queue {
+            *self.waiting.entry((peer, class)).or_default() += 1;
+            if let Comes::Done { class: of, .. } = &mut done {
+                *of = Some(class);
+            }
+            waits = Some(tag);
+        } else {
+            self.under_way += 1;
+        }
+        let frame = Comes::Frame { from, answer_to, class, bytes, crossings, waits };
+        // A peer that is gone takes no frame.
+        if !self.put(to, frame) || waits.is_none() {
+            self.put_own(done);
+        }
+    }
+
+    /// A receive has taken a frame of a peer.
+    pub(super) fn take(
+        &mut self,
+        (from, answer_to): (u32, Arc<Card>),
+        (class, bytes): (u32, Box<[u8]>),
+        (crossings, waits): (u64, Option<u64>),
+    ) -> Event {
+        self.card.traffic.came(crossings);
+        if let Some(tag) = waits {
+            self.end(&answer_to, tag, class, crossings + 1);
+        }
+        self.peers.entry(from).or_insert(answer_to);
+        self.serial += 1;
+        let (frame, size) = (self.serial, bytes.len() as u64);
+        let of = (class as usize).min(CLASSES - 1);
+        self.held[of] += 1;
+        let bytes = self.given.entry(frame).or_insert((of, bytes)).1.as_ptr();
+        Event { frame, bytes, size, class, ..Event::about(Event::FRAME, from) }
+    }
+
+    /// Ends the command of a frame that has waited for a receive of this rank.
+    fn end(&mut self, sender: &Card, tag: u64, class: u32, crossings: u64) {
+        let (peer, status, class) = (self.me, Status::OK, Some(class));
+        self.put(sender, Comes::Done { tag, peer, status, fetched: 0, crossings, class });
+    }
+
+    /// Takes no further arrival, and ends the commands of the frames that wait for a receive.
+    pub(super) fn refuse_all(&mut self) {
+        let mut arrivals = lock(&self.card.arrivals);
+        arrivals.over = true;
+        let coming = std::mem::take(&mut arrivals.coming);
+        drop(arrivals);
+        for comes in coming.into_iter().flat_map(std::collections::BTreeMap::into_values) {
+            if let Comes::Frame { answer_to, class, waits: Some(tag), .. } = comes {
+                self.end(&answer_to, tag, class, 0);
+            }
+        }
+    }
+}
