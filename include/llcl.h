@@ -6,7 +6,7 @@
 
 /*
  * libllcl: one-sided reads, writes and atomics, active messages and persistent collectives between
- * the processes of a machine.
+ * the processes of a machine, and over a network between those of several machines.
  *
  * Conventions, which hold for every function:
  *
@@ -25,8 +25,8 @@
  *   the text of a function allows it.
  * - Out-parameters are written on success only.
  * - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
- *   request carries fires exactly once, with a status, whatever happens. Refused means: none
- *   fires.
+ *   request carries fires exactly once, with a status, whatever happens (llcl_finalize names the
+ *   one exception). Refused means: none fires.
  * - A callback runs on the thread that ends the operation. This is the caller, before the call
  *   returns (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this
  *   library; or one of the library's own threads. In offload mode it is the progress thread. There
@@ -45,9 +45,9 @@
  * - Locks. Callbacks may run inside the calls that post, callbacks and handlers inside every call
  *   that waits and inside llcl_progress. A thread that makes such a call must not hold a lock that
  *   a callback or handler takes.
- * - First use. The library contacts a peer when the peer is first used: it maps the peer's memory
- *   as soon as the peer has called llcl_init. The mapping takes some 0.1 ms. Until then the try
- *   functions answer LLCL_RETRY_CONNECTING, without waiting, while the contact goes on in the
+ * - First use. The library contacts a peer when the peer is first used: as soon as the peer has
+ *   called llcl_init, it maps the peer's memory, or connects the network to it. The mapping takes
+ *   some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without waiting, while the contact goes on in the
  *   background; other functions that need the peer wait. A message to a receiver with
  *   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share.
  *   llcl_connect contacts peers beforehand.
@@ -77,13 +77,16 @@ extern "C" {
 #endif
 
 /*
- * 0. Statuses
+ * 0. Statuses: the answers of all functions.
  */
 
 /** Accepted, or done. */
 #define LLCL_OK 0
 
-/** Try again: the command queue is full. Let others run, or wait for something, and repeat. */
+/**
+ * Try again: the command queue is full. Yield the core, help with progress or wait for a
+ * completion, and repeat.
+ */
 #define LLCL_RETRY_QUEUE_FULL 1
 
 /**
@@ -98,7 +101,10 @@ extern "C" {
  */
 #define LLCL_RETRY_BUSY 3
 
-/** Try again: all message slots of the peer are taken. Let it run its handlers, and repeat. */
+/**
+ * Try again: all message slots of the peer are taken. Yield the core, so that the peer can run its
+ * handlers, and repeat.
+ */
 #define LLCL_RETRY_NO_CREDIT 4
 
 /**
@@ -147,7 +153,7 @@ extern "C" {
 /** The call is not allowed now: inside a callback, during llcl_finalize, or a second time. */
 #define LLCL_ERR_STATE (-8)
 
-/** The time that the call was given is over. The function says what goes on. */
+/** The time that the call was given is over. The function says which operations go on. */
 #define LLCL_ERR_TIMEOUT (-9)
 
 /** The address names no live region of that rank: freed, forged, of another rank or context. */
@@ -156,7 +162,7 @@ extern "C" {
 /** A defect of this library. Please report it. */
 #define LLCL_ERR_INTERNAL (-11)
 
-/** The peer has no handler of this number. */
+/** The peer has no handler of this number. Register it there before the message is sent. */
 #define LLCL_ERR_NO_HANDLER (-12)
 
 /**
@@ -281,7 +287,7 @@ llcl_completion_t llcl_store_on(uint64_t *word);
 llcl_completion_t llcl_add_on(uint64_t *word);
 
 /*
- * 2. Worlds and configuration: where a context is, and how it is to be.
+ * 2. Worlds and configuration: the place of a context, and its settings.
  */
 
 /** As the environment variable LLCL_EXECUTION says, else LLCL_EXECUTION_AUTO. */
@@ -309,16 +315,22 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 /** As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE. */
 #define LLCL_AM_POLICY_FROM_ENVIRONMENT 0u
 
-/** A sender takes a slot by an addition to one counter of the receiver. */
+/**
+ * A sender takes the next free slot, by one compare-and-swap on a word of that slot. All counters
+ * lie with the receiver.
+ */
 #define LLCL_AM_POLICY_ACQUIRE 1u
 
 /**
- * Counters only limit how many messages are under way; the messages travel in the transport's own
- * queue.
+ * As LLCL_AM_POLICY_ACQUIRE; in addition a counter limits how many messages are sent and not yet
+ * taken from their slots.
  */
 #define LLCL_AM_POLICY_LIMIT 2u
 
-/** The slots are split into shares. Several ranks hold the counters of the shares. */
+/**
+ * The slots are split into shares, whose counters lie with several ranks. A sender uses the share
+ * whose counter is nearest, and another one while that share is full.
+ */
 #define LLCL_AM_POLICY_DISTRIBUTED 3u
 
 /** As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL. */
@@ -492,13 +504,14 @@ llcl_status_t llcl_world_create(uint32_t size,
  * Ends a world of this process.
  *
  * `world`: from llcl_world_create; ended by this call if it answers LLCL_OK.
- * LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized; LLCL_ERR_INVALID: NULL. No other thread
- * may use the world at the same time.
+ * LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized: finalize it, and repeat;
+ * LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: this process is a forked child of the one that made the
+ * world. No other thread may use the world at the same time.
  */
 llcl_status_t llcl_world_free(llcl_world_t *world);
 
 /*
- * 3. Life: contexts, from their beginning to their end.
+ * 3. Contexts: from llcl_init to llcl_finalize.
  */
 
 /** Major version: grows when programs must be changed. */
@@ -512,10 +525,7 @@ llcl_status_t llcl_world_free(llcl_world_t *world);
 
 /**
  * A context: one rank's place in a world, with its regions, handlers, teams, plans and threads.
- *
- * llcl_finalize drops the content and keeps the object, so that a call with an old handle finds
- * that the context has ended. The functions on single words do not check this: they read one word
- * of the context, which stays there and says that no peer can be reached.
+ * Ended by llcl_finalize.
  */
 typedef struct llcl_context_t llcl_context_t;
 
@@ -610,8 +620,8 @@ llcl_status_t llcl_context_duplicate(llcl_context_t *context,
 /**
  * Ends a context: leaves the world. Collective: returns when every living rank has called it.
  *
- * Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end as
- * ever, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
+ * Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end
+ * normally, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
  * that were sent before, and responses to them, are handled. All regions, teams and plans of the
  * context end with it, and so do all pointers into their memory; the program does not have to free
  * them before.
@@ -678,7 +688,7 @@ void llcl_exit(llcl_context_t *context,
 uint32_t llcl_rank(const llcl_context_t *context);
 
 /**
- * How many ranks the world has.
+ * The number of ranks of the world, dead ones included.
  *
  * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
  * it.
@@ -697,7 +707,7 @@ uint32_t llcl_version(void);
 const char *llcl_version_string(void);
 
 /**
- * Tells the limits of a context, and the configuration in force.
+ * Reports the limits of a context, and the configuration in force.
  *
  * `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
@@ -786,8 +796,8 @@ typedef struct llcl_peer_info_t {
 #define LLCL_PEER_INFO_INIT {sizeof(llcl_peer_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
- * Whether a peer lives, as far as this rank knows. It hears of a death on its machine within
- * milliseconds.
+ * Whether a peer lives, as far as this rank knows. The launcher reports a death on its machine
+ * within milliseconds.
  *
  * `context`: a live context. `peer`: a rank below llcl_size.
  * LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left, or
@@ -806,7 +816,8 @@ llcl_status_t llcl_peer_alive(llcl_context_t *context,
  *
  * `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every
  * rank of the world, `count` is then ignored. Read during the call only.
- * Blocks until each of them has come up and was contacted, or has died; not inside a callback.
+ * Blocks until each of them has called llcl_init and was contacted, or has died; not inside a
+ * callback.
  * LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` has a number that is no rank;
  * no peer was contacted. After the following errors the other peers were contacted.
  * LLCL_ERR_PEER_DEAD: one of them has died or has left; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
@@ -820,8 +831,8 @@ llcl_status_t llcl_connect(llcl_context_t *context,
                            uint32_t count);
 
 /**
- * How a peer is reached. Contacts it if that has not happened yet, which may take until it has
- * come up.
+ * Reports how a peer is reached. Contacts the peer if that has not happened yet, and then waits
+ * until the peer has called llcl_init.
  *
  * `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
  * struct_size set; filled.
@@ -930,11 +941,12 @@ llcl_local_t llcl_local_at(llcl_local_t local, uint64_t offset);
  * is touched; from 2 MiB on the library asks for huge pages. `flags`: 0 (see
  * LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region goes; ended by llcl_region_free or
  * with the context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
- * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_NO_MEMORY: more than the machine has, a limit of the
- * kernel, or as many regions exist as the configuration allows; LLCL_ERR_TIMEOUT: a peer that is
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED: `flags` has
+ * LLCL_REGION_DEVICE_ATOMICS, and no network of the job has such atomics; LLCL_ERR_NO_MEMORY: more
+ * than the machine has, a limit of the kernel, or as many regions exist as the configuration
+ * allows; LLCL_ERR_SYSTEM: the kernel refuses to map the memory; LLCL_ERR_TIMEOUT: a peer that is
  * stopped has not unmapped the memory that is needed: call again when it runs; LLCL_RETRY_BUSY:
- * the call is made inside a callback and would have to wait for a peer: call again later, outside;
+ * the call is made inside a callback and would have to wait for a peer: call again outside of it;
  * LLCL_ERR_STATE: the context is being finalized. Any thread may call it.
  */
 llcl_status_t llcl_region_allocate(llcl_context_t *context,
@@ -970,10 +982,12 @@ llcl_status_t llcl_region_allocate_shared(llcl_context_t *context,
  * has answered LLCL_OK. For atomics of n bytes it must be aligned to n. `size`: bytes, at least 1.
  * Regions may overlap. `flags`: 0 (see LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region
  * goes; ended by llcl_region_free or with the context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
- * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_RANGE: the memory would leave the address space;
- * LLCL_ERR_NO_MEMORY: as many regions exist as the configuration allows; LLCL_ERR_STATE: the
- * context is being finalized. Any thread may call it.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED: `flags` has
+ * LLCL_REGION_DEVICE_ATOMICS, and no network of the job has such atomics; LLCL_ERR_RANGE: the
+ * memory would leave the address space; LLCL_ERR_NO_MEMORY: as many regions exist as the
+ * configuration allows; LLCL_ERR_STATE: the context is being finalized. A network that reads and
+ * writes memory may refuse this memory, with its own error. Any thread may call it.
+ * From: the registration of memory of verbs, UCX and GASPI.
  */
 llcl_status_t llcl_region_register(llcl_context_t *context,
                                    void *address,
@@ -1008,7 +1022,7 @@ llcl_status_t llcl_region_free(llcl_region_t *region);
 void *llcl_region_address(const llcl_region_t *region);
 
 /**
- * The bytes of a region.
+ * The size of a region in bytes.
  *
  * `region`: a handle of a live context. 0 for NULL and for a region that was freed. Any thread may
  * call it.
@@ -1093,7 +1107,7 @@ void *llcl_remote_pointer(llcl_context_t *context,
                           size_t size);
 
 /*
- * 6. Reads and writes
+ * 6. Reads and writes: of a peer's memory, also with a signal.
  */
 
 /**
@@ -1292,10 +1306,11 @@ llcl_status_t llcl_write(llcl_context_t *context,
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_NO_TAG, LLCL_RETRY_BUSY,
  * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
- * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
- * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
- * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
+ * `params`; LLCL_ERR_UNSUPPORTED: the signal word lies in a region with
+ * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
+ * the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
+ * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region) or LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. The form is that of the put with signal of OpenSHMEM 1.5 and of the
  * notification of GASPI.
@@ -1325,7 +1340,7 @@ llcl_status_t llcl_write_signal(llcl_context_t *context,
                                 const llcl_write_signal_params_t *params);
 
 /*
- * 7. Writes of bytes that the request carries itself
+ * 7. Small writes: the request carries the bytes itself.
  */
 
 /** A write of one to eight bytes that are in the struct itself. */
@@ -1385,7 +1400,7 @@ typedef struct llcl_write_small_params_t {
  * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
- * completions run. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+ * completions run. It is the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
  * system uses it.
  */
 llcl_status_t llcl_try_write_value_async(llcl_context_t *context,
@@ -1795,7 +1810,7 @@ llcl_status_t llcl_compare_swap(llcl_context_t *context,
                                 const llcl_compare_swap_params_t *params);
 
 /*
- * 10. Waiting
+ * 10. Waiting: for operations, words and messages.
  */
 
 /** For llcl_flush_within: every peer. */
@@ -1854,7 +1869,8 @@ llcl_status_t llcl_flush(llcl_context_t *context,
 llcl_status_t llcl_flush_all(llcl_context_t *context);
 
 /**
- * Waits until a word has reached a value: helping with progress for LLCL_SPIN_US, then asleep.
+ * Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and then
+ * sleeps.
  *
  * Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
  * a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
@@ -1924,8 +1940,8 @@ llcl_status_t llcl_flush_within(llcl_context_t *context,
                                 int64_t timeout_ns);
 
 /**
- * Waits until one of several words has reached its value, or until handlers have run: helping with
- * progress for LLCL_SPIN_US, then asleep.
+ * Waits until one of several words has reached its value, or until handlers have run. The thread
+ * helps with progress for LLCL_SPIN_US, and then sleeps.
  *
  * The changes that wake the thread are those of llcl_wait_word, for each of the words.
  * `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
@@ -1933,9 +1949,9 @@ llcl_status_t llcl_flush_within(llcl_context_t *context,
  * every store into the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES; with it
  * the wait also ends when handlers have run, on any thread, since the calling thread's last
  * llcl_am_wait, llcl_wait_any with this flag, or llcl_am_poll that took a message. `timeout_ns`:
- * nanoseconds; negative: for ever; 0: only looks. `which`: where the place in the list goes, from
- * 0 on, of the first word that has its value; `count` if no word has and handlers have run. May be
- * NULL.
+ * nanoseconds; negative: for ever; 0: only looks. `which`: where the number goes, from 0 on, of
+ * the first word in the list that has its value; `count` if no word has its value and handlers
+ * have run. May be NULL.
  * LLCL_OK: handlers have run, or a word has reached its value: the caller then sees what was done
  * before the word was changed; LLCL_ERR_TIMEOUT: neither in time; LLCL_ERR_PEER_DEAD: no word has
  * its value, and no rank is left that could change one of them, as of llcl_wait_word and, with
@@ -2003,8 +2019,9 @@ llcl_status_t llcl_wake(llcl_context_t *context,
  * own threads. Only handlers may need it, see LLCL_AM_HANDLERS_POLLED.
  *
  * `context`: a live context.
- * LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
- * LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+ * LLCL_OK, whether there was anything to do or not. In offload mode the call leaves commands and
+ * answers to the progress thread: it only posts parked requests, runs polled handlers and polls a
+ * network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
  * Any thread may call it; callbacks may run on it. Where a network is polled, MPI's for example, a
  * call that found nothing lets other threads have the core.
  */
@@ -2013,9 +2030,9 @@ llcl_status_t llcl_progress(llcl_context_t *context);
 /*
  * 11. Active messages: a function at the peer is called with a few bytes, and may answer.
  *
- * A receiver owns a fixed number of message slots, whatever the number of senders. Before a sender
- * sends, it takes a slot by an atomic operation on a counter; while no slot is free, the answer is
- * LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
+ * A receiver owns a fixed number of message slots, whatever the number of senders. A sender takes a
+ * slot by one atomic operation in the receiver's memory, and then fills it. While no slot is free,
+ * the answer is LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
  *
  * Messages of one sender to one peer may be handled in any order.
  */
@@ -2131,8 +2148,7 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
  * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
  * queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
- * their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed
- * (direct mode);
+ * their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread is posting (direct mode);
  * LLCL_RETRY_CONNECTING: the first contact is under way, with the peer or with the rank that keeps
  * the counter of this rank's share of the peer's slots. On a "try again" nothing has happened,
  * except that the destination of a LONG message may have been written. LLCL_ERR_INVALID,
@@ -2144,7 +2160,7 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * reached by a network, so that this rank cannot know), LLCL_ERR_RANGE (the reply has more bytes
  * than `reply_capacity`; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED.
  * A message without a completion that finds no handler is dropped; only the statistics of its
- * receiver tell it.
+ * receiver count it (llcl_stats_t::am_unknown).
  * Any thread may call it, also inside a callback or a handler. The conventions say on which thread
  * the completions run.
  * From: the slots and their credits follow Sumimoto and others' design of memory-saving
@@ -2169,7 +2185,8 @@ llcl_status_t llcl_am_async(llcl_context_t *context, const llcl_am_params_t *par
  *
  * `context` and `params`: as for llcl_try_am_async; the completions must be llcl_no_completion().
  * LLCL_OK: done; else an error as there, or the one with which the message ended; inside a
- * callback or handler LLCL_ERR_STATE. Any thread may call it.
+ * callback or handler LLCL_ERR_STATE. Any thread may call it; other handlers may run on it.
+ * From: Birrell and Nelson's remote procedure calls.
  */
 llcl_status_t llcl_am(llcl_context_t *context,
                       const llcl_am_params_t *params);
@@ -2183,6 +2200,7 @@ llcl_status_t llcl_am(llcl_context_t *context,
  * time. It may have been sent, and its handler may have run or may run later. The library does not
  * write `reply` and `reply_size` any more. It may read payload and source until a llcl_flush with
  * this peer has returned LLCL_OK. Any thread may call it.
+ * From: GASPI, where each call takes a time-out.
  */
 llcl_status_t llcl_am_within(llcl_context_t *context,
                              const llcl_am_params_t *params,
@@ -2220,6 +2238,7 @@ llcl_status_t llcl_am_poll(llcl_context_t *context,
  * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
  * Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
  * mode).
+ * From: GASNET_BLOCKUNTIL of GASNet, but without a condition in the call.
  */
 llcl_status_t llcl_am_wait(llcl_context_t *context,
                            int64_t timeout_ns);
@@ -2320,7 +2339,8 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
                             size_t size);
 
 /**
- * Retains a message beyond its handler: makes a copy, which is then the one to answer.
+ * Retains a message beyond its handler: makes a copy of it. The program then answers the copy, not
+ * the message.
  *
  * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
  * `message` is NULL, was answered or retained before, or as many messages are retained as
@@ -2766,7 +2786,7 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
                                    llcl_local_t receive);
 
 /**
- * Tells whether the oldest round that was not waited for has ended at this rank. Before it
+ * Reports whether the oldest round that was not waited for has ended at this rank. Before it
  * answers, it executes steps that are ready.
  *
  * `plan`: a live plan that was started.
@@ -2805,7 +2825,7 @@ llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
 llcl_status_t llcl_coll_free(llcl_coll_t *plan);
 
 /**
- * Tells the properties of a plan, and why it has them.
+ * Reports the properties of a plan, and the reason for its algorithm.
  *
  * `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed.
@@ -2845,8 +2865,8 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * LLCL_ERR_UNSUPPORTED: `algorithm` cannot do this; for instance it reads other ranks' memory, and
  * the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would exceed
  * LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error() has the numbers); LLCL_ERR_PEER_DEAD: a rank
- * of the team has died or has left; LLCL_ERR_STATE: the team was freed, inside a callback, or the
- * context is being finalized. If one rank is refused, all are. Threads of one rank must not call
+ * of the team has died or has left; LLCL_ERR_STATE: the team was freed, the call is made inside a
+ * callback, or the context is being finalized. If one rank is refused, all are. Threads of one rank must not call
  * collective functions of one team at the same time, because their calls would be matched with
  * those of other ranks in arbitrary order.
  * From: the dissemination algorithm of Hensgen, Finkel and Manber, 1988.
@@ -3190,7 +3210,7 @@ llcl_status_t llcl_scan(const llcl_coll_params_t *params);
 llcl_status_t llcl_exscan(const llcl_coll_params_t *params);
 
 /*
- * 17. Insight: the counters of a context.
+ * 17. Statistics: the counters of a context.
  */
 
 /** Most shares of a receiver's credits. */
@@ -3605,8 +3625,8 @@ llcl_status_t llcl_region_allocate_at(llcl_context_t *context,
  * bytes and has a protection of its own. So a program can catch its own accesses to the alias
  * (LLCL_ACCESS_*, or later mprotect), while the library and the peers use the region.
  *
- * A thread may sleep in llcl_wait_word on a word of an alias. A store through an alias wakes
- * nobody: call llcl_wake after it. To use an alias as the local side of an operation, pass
+ * A thread may sleep in llcl_wait_word on a word of an alias. A store through an alias wakes no
+ * thread: call llcl_wake after it. To use an alias as the local side of an operation, pass
  * llcl_local_address. `region`: a live region that was allocated. `offset`: where in it the alias
  * begins, a multiple of the page size. `size`: bytes, at least 1, rounded up to whole pages.
  * `address`: where the alias is to begin, a multiple of the page size from which on nothing is

@@ -1,8 +1,8 @@
 //! 11. Active messages: a function at the peer is called with a few bytes, and may answer.
 //!
-//! A receiver owns a fixed number of message slots, whatever the number of senders. Before a sender
-//! sends, it takes a slot by an atomic operation on a counter; while no slot is free, the answer is
-//! LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
+//! A receiver owns a fixed number of message slots, whatever the number of senders. A sender takes a
+//! slot by one atomic operation in the receiver's memory, and then fills it. While no slot is free,
+//! the answer is LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
 //!
 //! Messages of one sender to one peer may be handled in any order.
 
@@ -148,8 +148,7 @@ pub unsafe extern "C" fn llcl_am_register(
 /// LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
 /// LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
 /// queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
-/// their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread uses what is needed
-/// (direct mode);
+/// their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread is posting (direct mode);
 /// LLCL_RETRY_CONNECTING: the first contact is under way, with the peer or with the rank that keeps
 /// the counter of this rank's share of the peer's slots. On a "try again" nothing has happened,
 /// except that the destination of a LONG message may have been written. LLCL_ERR_INVALID,
@@ -161,7 +160,7 @@ pub unsafe extern "C" fn llcl_am_register(
 /// reached by a network, so that this rank cannot know), LLCL_ERR_RANGE (the reply has more bytes
 /// than `reply_capacity`; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED.
 /// A message without a completion that finds no handler is dropped; only the statistics of its
-/// receiver tell it.
+/// receiver count it (llcl_stats_t::am_unknown).
 /// Any thread may call it, also inside a callback or a handler. The conventions say on which thread
 /// the completions run.
 /// From: the slots and their credits follow Sumimoto and others' design of memory-saving
@@ -231,7 +230,8 @@ unsafe fn longer(context: *mut llcl_context_t, params: *const llcl_am_params_t) 
 ///
 /// `context` and `params`: as for llcl_try_am_async; the completions must be llcl_no_completion().
 /// LLCL_OK: done; else an error as there, or the one with which the message ended; inside a
-/// callback or handler LLCL_ERR_STATE. Any thread may call it.
+/// callback or handler LLCL_ERR_STATE. Any thread may call it; other handlers may run on it.
+/// From: Birrell and Nelson's remote procedure calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am(
     context: *mut llcl_context_t,
@@ -249,6 +249,7 @@ pub unsafe extern "C" fn llcl_am(
 /// time. It may have been sent, and its handler may have run or may run later. The library does not
 /// write `reply` and `reply_size` any more. It may read payload and source until a llcl_flush with
 /// this peer has returned LLCL_OK. Any thread may call it.
+/// From: GASPI, where each call takes a time-out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_within(
     context: *mut llcl_context_t,
@@ -342,6 +343,7 @@ unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> ll
 /// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
 /// Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
 /// mode).
+/// From: GASNET_BLOCKUNTIL of GASNet, but without a condition in the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_wait(
     context: *mut llcl_context_t,
@@ -354,7 +356,7 @@ pub unsafe extern "C" fn llcl_am_wait(
     })
 }
 
-/// Whether a message has something that the short ways do not handle; 0: no. All fields are joined
+/// Whether a message has something that the short paths do not handle; 0: no. All fields are joined
 /// into one number, because a branch for each field would cost as much as reading it.
 #[inline(always)]
 fn uncommon(p: &llcl_am_params_t) -> u64 {

@@ -1,4 +1,4 @@
-//! 2. Worlds and configuration: where a context is, and how it is to be.
+//! 2. Worlds and configuration: the place of a context, and its settings.
 
 use crate::api::guard::{give, given, guard};
 use crate::api::status::llcl_status_t;
@@ -25,12 +25,14 @@ pub const LLCL_EXECUTION_DIRECT: u32 = 3;
 
 /// As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE.
 pub const LLCL_AM_POLICY_FROM_ENVIRONMENT: u32 = 0;
-/// A sender takes a slot by an addition to one counter of the receiver.
+/// A sender takes the next free slot, by one compare-and-swap on a word of that slot. All counters
+/// lie with the receiver.
 pub const LLCL_AM_POLICY_ACQUIRE: u32 = 1;
-/// Counters only limit how many messages are under way; the messages travel in the transport's own
-/// queue.
+/// As LLCL_AM_POLICY_ACQUIRE; in addition a counter limits how many messages are sent and not yet
+/// taken from their slots.
 pub const LLCL_AM_POLICY_LIMIT: u32 = 2;
-/// The slots are split into shares. Several ranks hold the counters of the shares.
+/// The slots are split into shares, whose counters lie with several ranks. A sender uses the share
+/// whose counter is nearest, and another one while that share is full.
 pub const LLCL_AM_POLICY_DISTRIBUTED: u32 = 3;
 
 /// As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL.
@@ -320,8 +322,9 @@ pub unsafe extern "C" fn llcl_world_create(
 /// Ends a world of this process.
 ///
 /// `world`: from llcl_world_create; ended by this call if it answers LLCL_OK.
-/// LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized; LLCL_ERR_INVALID: NULL. No other thread
-/// may use the world at the same time.
+/// LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized: finalize it, and repeat;
+/// LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: this process is a forked child of the one that made the
+/// world. No other thread may use the world at the same time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_world_free(world: *mut llcl_world_t) -> llcl_status_t {
     guard(|| {

@@ -1,5 +1,5 @@
-//! The boundary that every function passes: pointers are checked, panics stop, errors become
-//! statuses and leave their sentence.
+//! The boundary that every function of the interface passes: it checks pointers, stops panics, and
+//! turns an error into a status and the thread's last message.
 
 use crate::util::status::{Error, Result, Status};
 use std::panic::{AssertUnwindSafe, catch_unwind};

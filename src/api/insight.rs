@@ -1,4 +1,4 @@
-//! 17. Insight: the counters of a context.
+//! 17. Statistics: the counters of a context.
 
 use crate::api::guard::{given, guard, known_size};
 use crate::api::life::{live, llcl_context_t};

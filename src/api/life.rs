@@ -1,4 +1,4 @@
-//! 3. Life: contexts, from their beginning to their end.
+//! 3. Contexts: from llcl_init to llcl_finalize.
 
 use crate::api::config::{create, duplicate_of, llcl_config_t, resolve};
 use crate::api::guard::{give, given, guard, known_size, timeout};
@@ -25,11 +25,11 @@ pub const LLCL_VERSION_MINOR: u32 = 2;
 pub const LLCL_VERSION_PATCH: u32 = 0;
 
 /// A context: one rank's place in a world, with its regions, handlers, teams, plans and threads.
-///
-/// llcl_finalize drops the content and keeps the object, so that a call with an old handle finds
-/// that the context has ended. The functions on single words do not check this: they read one word
-/// of the context, which stays there and says that no peer can be reached.
+/// Ended by llcl_finalize.
 pub struct llcl_context_t {
+    // llcl_finalize drops the content and keeps the object, so that a call with an old handle finds
+    // that the context has ended. The functions on single words do not check this: they read one
+    // word of the context, which stays there and says that no peer can be reached.
     pub(super) context: ManuallyDrop<Context>,
     pub(super) collectives: ManuallyDrop<Collectives>,
     ended: AtomicBool,
@@ -143,7 +143,7 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
         collectives: ManuallyDrop::new(collectives),
         ended: AtomicBool::new(false),
     });
-    created.context.stay()?;
+    created.context.set_final_address()?;
     Ok(Box::into_raw(created))
 }
 
@@ -185,8 +185,8 @@ pub unsafe extern "C" fn llcl_context_duplicate(
 
 /// Ends a context: leaves the world. Collective: returns when every living rank has called it.
 ///
-/// Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end as
-/// ever, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
+/// Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end
+/// normally, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
 /// that were sent before, and responses to them, are handled. All regions, teams and plans of the
 /// context end with it, and so do all pointers into their memory; the program does not have to free
 /// them before.
@@ -321,7 +321,7 @@ pub unsafe extern "C" fn llcl_rank(context: *const llcl_context_t) -> u32 {
     unsafe { context.as_ref() }.filter(|it| it.is_live()).map_or(0, |it| it.context.rank())
 }
 
-/// How many ranks the world has.
+/// The number of ranks of the world, dead ones included.
 ///
 /// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
 /// it.
@@ -344,7 +344,7 @@ pub extern "C" fn llcl_version_string() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-/// Tells the limits of a context, and the configuration in force.
+/// Reports the limits of a context, and the configuration in force.
 ///
 /// `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.

@@ -144,11 +144,12 @@ pub(super) unsafe fn make_region(
 /// is touched; from 2 MiB on the library asks for huge pages. `flags`: 0 (see
 /// LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region goes; ended by llcl_region_free or
 /// with the context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
-/// LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_NO_MEMORY: more than the machine has, a limit of the
-/// kernel, or as many regions exist as the configuration allows; LLCL_ERR_TIMEOUT: a peer that is
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED: `flags` has
+/// LLCL_REGION_DEVICE_ATOMICS, and no network of the job has such atomics; LLCL_ERR_NO_MEMORY: more
+/// than the machine has, a limit of the kernel, or as many regions exist as the configuration
+/// allows; LLCL_ERR_SYSTEM: the kernel refuses to map the memory; LLCL_ERR_TIMEOUT: a peer that is
 /// stopped has not unmapped the memory that is needed: call again when it runs; LLCL_RETRY_BUSY:
-/// the call is made inside a callback and would have to wait for a peer: call again later, outside;
+/// the call is made inside a callback and would have to wait for a peer: call again outside of it;
 /// LLCL_ERR_STATE: the context is being finalized. Any thread may call it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_allocate(
@@ -210,10 +211,12 @@ pub unsafe extern "C" fn llcl_region_allocate_shared(
 /// has answered LLCL_OK. For atomics of n bytes it must be aligned to n. `size`: bytes, at least 1.
 /// Regions may overlap. `flags`: 0 (see LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region
 /// goes; ended by llcl_region_free or with the context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED:
-/// LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_RANGE: the memory would leave the address space;
-/// LLCL_ERR_NO_MEMORY: as many regions exist as the configuration allows; LLCL_ERR_STATE: the
-/// context is being finalized. Any thread may call it.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED: `flags` has
+/// LLCL_REGION_DEVICE_ATOMICS, and no network of the job has such atomics; LLCL_ERR_RANGE: the
+/// memory would leave the address space; LLCL_ERR_NO_MEMORY: as many regions exist as the
+/// configuration allows; LLCL_ERR_STATE: the context is being finalized. A network that reads and
+/// writes memory may refuse this memory, with its own error. Any thread may call it.
+/// From: the registration of memory of verbs, UCX and GASPI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_register(
     context: *mut llcl_context_t,
@@ -260,7 +263,7 @@ pub unsafe extern "C" fn llcl_region_address(region: *const llcl_region_t) -> *m
     unsafe { region.as_ref() }.map_or(std::ptr::null_mut(), |region| region.0.address().cast())
 }
 
-/// The bytes of a region.
+/// The size of a region in bytes.
 ///
 /// `region`: a handle of a live context. 0 for NULL and for a region that was freed. Any thread may
 /// call it.

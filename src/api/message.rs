@@ -156,7 +156,8 @@ pub unsafe extern "C" fn llcl_am_reply(
     })
 }
 
-/// Retains a message beyond its handler: makes a copy, which is then the one to answer.
+/// Retains a message beyond its handler: makes a copy of it. The program then answers the copy, not
+/// the message.
 ///
 /// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
 /// `message` is NULL, was answered or retained before, or as many messages are retained as

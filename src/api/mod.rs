@@ -1,5 +1,5 @@
 //! libllcl: one-sided reads, writes and atomics, active messages and persistent collectives between
-//! the processes of a machine.
+//! the processes of a machine, and over a network between those of several machines.
 //!
 //! Conventions, which hold for every function:
 //!
@@ -18,8 +18,8 @@
 //!   the text of a function allows it.
 //! - Out-parameters are written on success only.
 //! - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
-//!   request carries fires exactly once, with a status, whatever happens. Refused means: none
-//!   fires.
+//!   request carries fires exactly once, with a status, whatever happens (llcl_finalize names the
+//!   one exception). Refused means: none fires.
 //! - A callback runs on the thread that ends the operation. This is the caller, before the call
 //!   returns (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this
 //!   library; or one of the library's own threads. In offload mode it is the progress thread. There
@@ -38,9 +38,9 @@
 //! - Locks. Callbacks may run inside the calls that post, callbacks and handlers inside every call
 //!   that waits and inside llcl_progress. A thread that makes such a call must not hold a lock that
 //!   a callback or handler takes.
-//! - First use. The library contacts a peer when the peer is first used: it maps the peer's memory
-//!   as soon as the peer has called llcl_init. The mapping takes some 0.1 ms. Until then the try
-//!   functions answer LLCL_RETRY_CONNECTING, without waiting, while the contact goes on in the
+//! - First use. The library contacts a peer when the peer is first used: as soon as the peer has
+//!   called llcl_init, it maps the peer's memory, or connects the network to it. The mapping takes
+//!   some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without waiting, while the contact goes on in the
 //!   background; other functions that need the peer wait. A message to a receiver with
 //!   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share.
 //!   llcl_connect contacts peers beforehand.

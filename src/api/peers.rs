@@ -64,8 +64,8 @@ pub struct llcl_peer_info_t {
     pub reserved: u32,
 }
 
-/// Whether a peer lives, as far as this rank knows. It hears of a death on its machine within
-/// milliseconds.
+/// Whether a peer lives, as far as this rank knows. The launcher reports a death on its machine
+/// within milliseconds.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size.
 /// LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left, or
@@ -94,7 +94,8 @@ pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32
 ///
 /// `context`: a live context. `peers`: `count` ranks, in any order, which may repeat; NULL: every
 /// rank of the world, `count` is then ignored. Read during the call only.
-/// Blocks until each of them has come up and was contacted, or has died; not inside a callback.
+/// Blocks until each of them has called llcl_init and was contacted, or has died; not inside a
+/// callback.
 /// LLCL_OK: all were contacted; LLCL_ERR_INVALID: NULL, or `peers` has a number that is no rank;
 /// no peer was contacted. After the following errors the other peers were contacted.
 /// LLCL_ERR_PEER_DEAD: one of them has died or has left; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the
@@ -120,8 +121,8 @@ pub unsafe extern "C" fn llcl_connect(
     })
 }
 
-/// How a peer is reached. Contacts it if that has not happened yet, which may take until it has
-/// come up.
+/// Reports how a peer is reached. Contacts the peer if that has not happened yet, and then waits
+/// until the peer has called llcl_init.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size. `info`: the caller's struct with its
 /// struct_size set; filled.

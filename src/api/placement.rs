@@ -53,8 +53,8 @@ pub unsafe extern "C" fn llcl_region_allocate_at(
 /// bytes and has a protection of its own. So a program can catch its own accesses to the alias
 /// (LLCL_ACCESS_*, or later mprotect), while the library and the peers use the region.
 ///
-/// A thread may sleep in llcl_wait_word on a word of an alias. A store through an alias wakes
-/// nobody: call llcl_wake after it. To use an alias as the local side of an operation, pass
+/// A thread may sleep in llcl_wait_word on a word of an alias. A store through an alias wakes no
+/// thread: call llcl_wake after it. To use an alias as the local side of an operation, pass
 /// llcl_local_address. `region`: a live region that was allocated. `offset`: where in it the alias
 /// begins, a multiple of the page size. `size`: bytes, at least 1, rounded up to whole pages.
 /// `address`: where the alias is to begin, a multiple of the page size from which on nothing is

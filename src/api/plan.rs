@@ -248,7 +248,7 @@ pub unsafe extern "C" fn llcl_coll_start_with(
     guard(|| unsafe { given(plan, "plan")? }.0.start_with(places))
 }
 
-/// Tells whether the oldest round that was not waited for has ended at this rank. Before it
+/// Reports whether the oldest round that was not waited for has ended at this rank. Before it
 /// answers, it executes steps that are ready.
 ///
 /// `plan`: a live plan that was started.
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn llcl_coll_free(plan: *mut llcl_coll_t) -> llcl_status_t
     guard(|| unsafe { given(plan, "plan")? }.0.free())
 }
 
-/// Tells the properties of a plan, and why it has them.
+/// Reports the properties of a plan, and the reason for its algorithm.
 ///
 /// `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed.

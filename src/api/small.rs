@@ -1,4 +1,4 @@
-//! 7. Writes of bytes that the request carries itself
+//! 7. Small writes: the request carries the bytes itself.
 
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
@@ -145,7 +145,7 @@ impl Parameters for llcl_write_small_params_t {
 /// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
-/// completions run. It is the tiny on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+/// completions run. It is the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
 /// system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_value_async(

@@ -1,4 +1,4 @@
-//! 0. Statuses
+//! 0. Statuses: the answers of all functions.
 
 use crate::util::status::{Status, last_message};
 use std::ffi::{CStr, c_char};
@@ -9,7 +9,8 @@ pub type llcl_status_t = i32;
 
 /// Accepted, or done.
 pub const LLCL_OK: i32 = 0;
-/// Try again: the command queue is full. Let others run, or wait for something, and repeat.
+/// Try again: the command queue is full. Yield the core, help with progress or wait for a
+/// completion, and repeat.
 pub const LLCL_RETRY_QUEUE_FULL: i32 = 1;
 /// Try again: as many operations wait for other ranks as LLCL_IN_FLIGHT allows (direct mode), or as
 /// many messages as LLCL_AM_REQUESTS allows (any mode). Help with progress, and repeat.
@@ -17,7 +18,8 @@ pub const LLCL_RETRY_NO_TAG: i32 = 2;
 /// Try again: another thread is posting (direct mode), or the object is still in use. Repeat later;
 /// the function says what it waits for.
 pub const LLCL_RETRY_BUSY: i32 = 3;
-/// Try again: all message slots of the peer are taken. Let it run its handlers, and repeat.
+/// Try again: all message slots of the peer are taken. Yield the core, so that the peer can run its
+/// handlers, and repeat.
 pub const LLCL_RETRY_NO_CREDIT: i32 = 4;
 /// Try again: this is the first use of the peer, and the contact is under way. The contact goes on
 /// whether or not you try again; it ends at the latest when the peer has called llcl_init.
@@ -45,13 +47,13 @@ pub const LLCL_ERR_UNSUPPORTED: i32 = -6;
 pub const LLCL_ERR_SYSTEM: i32 = -7;
 /// The call is not allowed now: inside a callback, during llcl_finalize, or a second time.
 pub const LLCL_ERR_STATE: i32 = -8;
-/// The time that the call was given is over. The function says what goes on.
+/// The time that the call was given is over. The function says which operations go on.
 pub const LLCL_ERR_TIMEOUT: i32 = -9;
 /// The address names no live region of that rank: freed, forged, of another rank or context.
 pub const LLCL_ERR_KEY: i32 = -10;
 /// A defect of this library. Please report it.
 pub const LLCL_ERR_INTERNAL: i32 = -11;
-/// The peer has no handler of this number.
+/// The peer has no handler of this number. Register it there before the message is sent.
 pub const LLCL_ERR_NO_HANDLER: i32 = -12;
 
 /// One line about a status.

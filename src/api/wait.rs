@@ -1,4 +1,4 @@
-//! 10. Waiting
+//! 10. Waiting: for operations, words and messages.
 
 use crate::api::guard::{give, given, guard, timeout};
 use crate::api::life::{live, llcl_context_t};
@@ -42,7 +42,8 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
     guard(|| unsafe { live(context)? }.flush(None))
 }
 
-/// Waits until a word has reached a value: helping with progress for LLCL_SPIN_US, then asleep.
+/// Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and then
+/// sleeps.
 ///
 /// Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
 /// a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
@@ -149,8 +150,8 @@ pub struct llcl_awaited_t {
     pub flags: u32,
 }
 
-/// Waits until one of several words has reached its value, or until handlers have run: helping with
-/// progress for LLCL_SPIN_US, then asleep.
+/// Waits until one of several words has reached its value, or until handlers have run. The thread
+/// helps with progress for LLCL_SPIN_US, and then sleeps.
 ///
 /// The changes that wake the thread are those of llcl_wait_word, for each of the words.
 /// `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
@@ -158,9 +159,9 @@ pub struct llcl_awaited_t {
 /// every store into the rank's memory wakes the thread. `flags`: 0 or LLCL_WAIT_MESSAGES; with it
 /// the wait also ends when handlers have run, on any thread, since the calling thread's last
 /// llcl_am_wait, llcl_wait_any with this flag, or llcl_am_poll that took a message. `timeout_ns`:
-/// nanoseconds; negative: for ever; 0: only looks. `which`: where the place in the list goes, from
-/// 0 on, of the first word that has its value; `count` if no word has and handlers have run. May be
-/// NULL.
+/// nanoseconds; negative: for ever; 0: only looks. `which`: where the number goes, from 0 on, of
+/// the first word in the list that has its value; `count` if no word has its value and handlers
+/// have run. May be NULL.
 /// LLCL_OK: handlers have run, or a word has reached its value: the caller then sees what was done
 /// before the word was changed; LLCL_ERR_TIMEOUT: neither in time; LLCL_ERR_PEER_DEAD: no word has
 /// its value, and no rank is left that could change one of them, as of llcl_wait_word and, with
@@ -315,8 +316,9 @@ pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> l
 /// own threads. Only handlers may need it, see LLCL_AM_HANDLERS_POLLED.
 ///
 /// `context`: a live context.
-/// LLCL_OK, whether there was anything to do or not; in offload mode nothing is done;
-/// LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
+/// LLCL_OK, whether there was anything to do or not. In offload mode the call leaves commands and
+/// answers to the progress thread: it only posts parked requests, runs polled handlers and polls a
+/// network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
 /// Any thread may call it; callbacks may run on it. Where a network is polled, MPI's for example, a
 /// call that found nothing lets other threads have the core.
 #[unsafe(no_mangle)]

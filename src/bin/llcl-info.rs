@@ -14,7 +14,8 @@ use llcl::coll::schedule::QUEUES;
 use llcl::coll::select::{OPERATIONS, choose, forced, rows_first};
 use llcl::core::context::{Context, Place};
 use llcl::engine::queue_entry::INLINE;
-use llcl::transport::fabric::modules;
+use llcl::transport::fabric::{TRANSPORT, modules};
+use llcl::transport::wire::module::MODULES;
 use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
 use llcl::util::cores::PROGRESS_CPUS;
 use llcl::util::machine::NODE_ID;
@@ -22,7 +23,7 @@ use llcl::util::memory::page_size;
 use llcl::util::pin::joins_global_fence;
 use llcl::util::status::Result;
 
-/// Tells about this installation of libllcl.
+/// Prints the version of libllcl and what it can do on this machine.
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -130,7 +131,7 @@ fn print_capabilities(config: Config) -> Result<()> {
     println!("small writes         up to {INLINE} bytes");
     println!("page                 {} bytes", page_size());
     println!("\ntransport loopback   this rank: loads, stores, atomic instructions");
-    println!("transport node        ranks of this machine:");
+    println!("transport node       ranks of this machine:");
     println!("  allocated memory   mapped: loads, stores, atomic instructions");
     println!("  registered memory  {registered}; atomics by the owner");
     println!("  sleepers are woken {wake}");
@@ -172,20 +173,30 @@ fn print_table(config: &Config) {
 }
 
 /// The variables that are neither numbers nor one of several words. They are unset by default.
-const TEXTS: [(&str, &str, &str); 3] = [
+const TEXTS: [(&str, &str, &str); 5] = [
+    (
+        TRANSPORT,
+        "The wire (network) to other ranks. It leads to all ranks, except those that share a node by LLCL_NODE_ID.",
+        "mpi, or the NAME of a module libllcl-NAME.so",
+    ),
+    (
+        MODULES,
+        "Where the modules of wires are, in place of llcl/ beside the library.",
+        "folders, separated by colons",
+    ),
     (
         NODE_ID,
-        "Which ranks share a node, instead of what the machine says: memory is shared inside of a node only.",
+        "The node of each rank, in place of the machine's identity. Only ranks of one node share memory.",
         "a number, or a list with one for each rank, as 0,0,1,1",
     ),
     (
         PROGRESS_CPUS,
-        "Processors on which the library's own threads run; those of the rank are left out where others are listed.",
+        "Processors on which the library's own threads run, except those of the calling thread if others are listed.",
         "a list of processors, as 0,2-3",
     ),
     (
         VARIABLE,
-        "A file whose rows choose the algorithms of collectives before those that llcl-info -a prints.",
+        "A file whose rows choose the algorithms of collectives; they precede the rows that llcl-info -a prints.",
         "the name of a file",
     ),
 ];

@@ -3,10 +3,10 @@
 //! each machine have a hub as under `llcl-run`; it is a thread in the process of the lowest rank
 //! there.
 //!
-//! | round of the allgather | what it brings |
+//! | round of the allgather | what the ranks learn |
 //! |---|---|
 //! | 1 | each rank's machine and user, and where it listens |
-//! | 2 | whose hub each rank has reached |
+//! | 2 | which hub each rank has reached |
 //! | 3, several machines only | whether a wire can join them |
 //! | 4, several machines only | each rank's card, which the hubs keep for their ranks |
 //!
@@ -45,7 +45,7 @@ pub struct Handed<'a> {
     pub processes: bool,
     /// A number of the launcher's for the wire; 0: none.
     pub foreign: i64,
-    /// The last thing that is dropped when this rank gives its place up.
+    /// Dropped last, when this rank has left the world.
     pub keep: Option<Box<dyn Send + Sync>>,
 }
 
@@ -154,7 +154,10 @@ fn agree<T>(handed: &Handed<'_>, step: &Result<T>, number: u32) -> Result<Vec<u3
 fn all_join<T>(mut statuses: impl Iterator<Item = u32>, step: &Result<T>) -> Result<()> {
     match statuses.position(|status| status != 0).filter(|_| step.is_ok()) {
         Some(rank) => {
-            fail!(ERR_SYSTEM, "rank {rank} cannot join, and says why; so nobody has a world")
+            fail!(
+                ERR_SYSTEM,
+                "rank {rank} cannot join, so no rank can; its own error has the reason"
+            )
         }
         None => Ok(()),
     }
@@ -215,7 +218,7 @@ fn compatible(own: &Card, cards: &[Card]) -> Result<()> {
         }
         if card.status != Status::OK.0 {
             let why = Status(card.status).text().trim_end_matches('\0');
-            fail!(ERR_SYSTEM, "rank {at} cannot join, and so nobody can: {why}");
+            fail!(ERR_SYSTEM, "rank {at} cannot join, so no rank can: {why}");
         }
         let neighbour = cards.iter().find(|other| other.machine == card.machine);
         if let Some(first) = neighbour.filter(|first| first.user != card.user) {

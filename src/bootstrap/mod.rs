@@ -85,7 +85,7 @@ impl Bootstrap {
 
     /// The place among ranks that another launcher has started. Collective over them; where one
     /// cannot join, none does. `ready` answers whether this rank can join; its argument says
-    /// whether the ranks run on several machines. introduce() must follow.
+    /// whether the ranks run on several machines. exchange_cards() must follow.
     pub fn from_program(
         handed: &mut Handed<'_>,
         ready: &dyn Fn(bool) -> Result<()>,
@@ -113,7 +113,7 @@ impl Bootstrap {
     /// Sends the card of each rank to the ranks of other machines. Collective over the ranks of
     /// another launcher. `made`: an error if this rank has failed to make what it needs; then no
     /// rank has a world.
-    pub fn introduce<T>(&self, handed: &Handed<'_>, made: &Result<T>) -> Result<()> {
+    pub fn exchange_cards<T>(&self, handed: &Handed<'_>, made: &Result<T>) -> Result<()> {
         if self.hubs.is_some() {
             let own = lock(&self.published).clone();
             let cards = external::gather_cards(handed, &own, made)?;

@@ -206,7 +206,7 @@ impl Rules {
         self.first_gone = Some(self.first_gone.map_or(rank, |first| first.min(rank)));
         for asker in asking {
             if self.is_joined(asker) {
-                self.refuse_card(asker, rank, Status::ERR_PEER_DEAD, self.obituary(rank));
+                self.refuse_card(asker, rank, Status::ERR_PEER_DEAD, self.how_it_ended(rank));
             }
         }
         self.settle();
@@ -281,7 +281,7 @@ impl Rules {
             return self.refuse_card(rank, peer, Status::ERR_RANGE, text);
         };
         if member.is_gone() {
-            return self.refuse_card(rank, peer, Status::ERR_PEER_DEAD, self.obituary(peer));
+            return self.refuse_card(rank, peer, Status::ERR_PEER_DEAD, self.how_it_ended(peer));
         }
         match member.card.clone() {
             Some((blob, fd)) => self.show_card(rank, peer, blob, fd),
@@ -349,7 +349,7 @@ impl Rules {
             return None;
         }
         if let Some(gone) = self.first_gone {
-            return Some((Status::ERR_PEER_DEAD, self.obituary(gone)));
+            return Some((Status::ERR_PEER_DEAD, self.how_it_ended(gone)));
         }
         if self.fencing > 0 {
             let fenced =
@@ -396,7 +396,7 @@ impl Rules {
         taken
     }
 
-    fn obituary(&self, rank: u32) -> String {
+    fn how_it_ended(&self, rank: u32) -> String {
         match self.members[rank as usize].phase {
             Phase::Left => format!("rank {rank} has left"),
             _ => format!("rank {rank} has died"),

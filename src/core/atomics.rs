@@ -80,7 +80,7 @@ fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
 }
 
 impl Context {
-    /// Executes an operation on a mapped u64, if it has a short way.
+    /// Executes an operation on a mapped u64, if the operation has a short path.
     ///
     /// # Safety
     /// The result's place is null or valid for writing 8 bytes.
@@ -206,7 +206,7 @@ impl Context {
         if in_callback() { look() } else { self.blocking().until_accepted(look) }
     }
 
-    /// As atomic_execution(), of a word that an adapter changes.
+    /// Like atomic_execution(), for a word that an adapter changes.
     fn device_execution(
         &self,
         port: &Port,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub trait Task: Send + Sync {
     /// Does the work that is ready. True: there was some.
     fn advance(&self) -> bool;
-    /// The progress thread is about to sleep; from now on a thread that needs it rings. True: work
+    /// Called before the progress thread sleeps; from now on a thread that needs it rings. True: work
     /// has arrived meanwhile, and the progress thread must not sleep.
     fn begin_sleep(&self) -> bool;
     /// After begin_sleep(): how many of the enlisted pieces of work need no naps, because a thread
@@ -22,8 +22,8 @@ pub trait Task: Send + Sync {
     /// Whether a thread that does the task's work beside its own keeps other threads from their
     /// core.
     fn is_crowded(&self) -> bool;
-    /// Called at the end of a nap. True: other threads have done the task's work meanwhile, beside
-    /// their own work, so the progress thread should stay awake.
+    /// Called at the end of a nap. True: other threads have done the task's work during the nap, in
+    /// addition to their own, so the progress thread should stay awake.
     fn is_worth_staying(&self) -> bool;
     /// Ends the work with a status: the context ends.
     fn cancel(&self, status: Status);

@@ -38,14 +38,14 @@ use std::time::{Duration, Instant};
 
 /// See the head of the file. Everything in it may be used by any thread.
 pub struct Context {
-    /// The data of the short ways.
+    /// The data of the short paths.
     pub(super) quick: Quick,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
     pub(super) post: Arc<MessagePost>,
     pub(super) poster: Arc<Poster>,
     pub(super) dispatcher: Arc<Dispatcher>,
-    pub(super) handling: HandlerThread,
+    pub(super) handler_thread: HandlerThread,
     pub(super) regions: Arc<Regions>,
     pub(super) bootstrap: Arc<Bootstrap>,
     pub(super) progress: ProgressThread,
@@ -53,15 +53,15 @@ pub struct Context {
     pub(super) handles: Handles,
     pub(super) notifier: Notifier,
     config: Config,
-    /// See [`Context::stay`].
+    /// See [`Context::set_final_address`].
     quick_in_child: OnceBox<ZeroInChild>,
 }
 
 /// How long to wait for the end of a thread that has just been started.
 const STARTED: Duration = Duration::from_secs(1);
 
-/// The data of the short ways of reads, writes and messages, in one place, so that the short ways
-/// follow no chain of pointers.
+/// The data of the short paths of reads, writes and messages, in one place, so that a short path
+/// follows no chain of pointers.
 pub(super) struct Quick {
     /// The number of peers that the caller may reach itself: 0 in offload mode and during finalize,
     /// else all.
@@ -156,7 +156,7 @@ impl Context {
     fn create_among(config: Config, handed: &mut Handed<'_>) -> Result<Context> {
         let bootstrap = Arc::new(Bootstrap::from_program(handed, &Fabric::can_join)?);
         let created = Context::build(config, &bootstrap);
-        match (bootstrap.introduce(handed, &created), created) {
+        match (bootstrap.exchange_cards(handed, &created), created) {
             (Ok(()), Ok(context)) => Ok(context),
             (Err(error), Ok(context)) => {
                 context.finalize(Some(Duration::ZERO));
@@ -247,20 +247,20 @@ impl Context {
             background: background.clone(),
         };
         let progress = ProgressThread::start(routes.clone(), parts, (spin, alert), cores)?;
-        let handling = HandlerThread::new(routes.clone(), dispatcher.clone(), spin, cores);
+        let handler_thread = HandlerThread::new(routes.clone(), dispatcher.clone(), spin, cores);
         if routes.fabric().is_networked() {
             // Ranks behind a wire do not know which handlers exist here. The completion of a
             // message reports a missing handler, so a thread must handle messages even before a
             // handler is registered.
             dispatcher.expect_messages();
-            if let Err(error) = handling.start() {
+            if let Err(error) = handler_thread.start() {
                 progress.stop(Instant::now() + STARTED);
                 return Err(error);
             }
         }
-        let retired = Arc::downgrade(&routes);
+        let weak = Arc::downgrade(&routes);
         bootstrap.on_death(Box::new(move |peer| {
-            if let Some(routes) = retired.upgrade() {
+            if let Some(routes) = weak.upgrade() {
                 routes.mark_dead(peer);
             }
         }));
@@ -291,7 +291,7 @@ impl Context {
             post,
             poster,
             dispatcher,
-            handling,
+            handler_thread,
             regions,
             bootstrap: bootstrap.clone(),
             progress,
@@ -303,9 +303,9 @@ impl Context {
         })
     }
 
-    /// Called when the context has its final address. From now on the short ways reach no peer in a
-    /// forked child; the gate closes the long way there.
-    pub fn stay(&self) -> Result<()> {
+    /// Called when the context has its final address. From now on the short paths reach no peer in a
+    /// forked child; the gate refuses the long path there.
+    pub fn set_final_address(&self) -> Result<()> {
         let peers = &raw const self.quick.peers;
         // SAFETY: the field stays as long as the context, and so does the answer.
         let zero = || unsafe { ZeroInChild::new(peers) }.map(Box::new);

@@ -51,13 +51,13 @@ impl Context {
         // ranks, and messages are still handled. After the first fence the ranks send no messages
         // but responses; after the second fence they send none.
         let fenced = self.bootstrap.fence_survivors_by(deadline);
-        let rest = if free && fenced.is_ok() { time } else { Duration::ZERO };
-        self.handle_the_rest(Instant::now() + rest);
+        let time_left = if free && fenced.is_ok() { time } else { Duration::ZERO };
+        self.handle_remaining(Instant::now() + time_left);
         let fenced = fenced.and_then(|()| self.bootstrap.fence_survivors_by(deadline));
         let limit = Instant::now() + if free { time.max(STUCK) } else { Duration::ZERO };
         // Polled handlers run only here now.
         while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
-        free &= self.handling.stop(limit) & self.progress.stop(limit);
+        free &= self.handler_thread.stop(limit) & self.progress.stop(limit);
         if free {
             // Only now: a rank that has not reached the fence may need this rank's tasks.
             self.background.cancel(Status::ERR_CANCELED);
@@ -70,7 +70,8 @@ impl Context {
             let time = self.config().finalize_ms;
             let text = format!(
                 "a callback or handler of this context has not returned, expected it to within {time} ms \
-                 (LLCL_FINALIZE_MS); what waits behind it is not told, and the context's memory stays"
+                 (LLCL_FINALIZE_MS); completions that wait for it do not fire, and the context's memory \
+                 is not freed"
             );
             return Ended { status: Err(Error::new(Status::ERR_TIMEOUT, text)), stuck: true };
         }
@@ -96,7 +97,7 @@ impl Context {
     }
 
     /// Handles the messages that have arrived and sends the responses, until `limit`.
-    fn handle_the_rest(&self, limit: Instant) {
+    fn handle_remaining(&self, limit: Instant) {
         let mut backoff = Backoff::new(Duration::from_micros(100));
         let done = || self.dispatcher.has_handled_all() && self.routes.fabric().has_delivered_all();
         while !done() && Instant::now() < limit {

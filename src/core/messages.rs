@@ -1,5 +1,5 @@
-//! From a request for an active message to the slot at its receiver: the checks, the short way, and
-//! the long one through the lane.
+//! From a request for an active message to the slot at its receiver: the checks, the short path, and
+//! the long path through the lane.
 
 use crate::core::context::Context;
 use crate::core::poster::{Later, Poster};
@@ -53,7 +53,7 @@ impl Context {
     pub fn am_register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
         self.must_be_open()?;
         reserve::must_be_left()?;
-        self.handling.start()?;
+        self.handler_thread.start()?;
         self.dispatcher.register(id, handler, data)
     }
 
@@ -118,7 +118,7 @@ impl Context {
         self.post.send(message_sender, &frame)
     }
 
-    /// Accepts the message, or answers an error.
+    /// Accepts the message, or returns an error.
     pub fn am_try(&self, send: &Send) -> Result<()> {
         let post = || self.poster.am_submit(send).map(|()| Accepted::Fires);
         self.accept(send.flags, || Parked::of(send), post).map(drop)
@@ -198,7 +198,7 @@ impl Poster {
         }
         let long = send.kind == LONG;
         if long {
-            // Not a copy for each look.
+            // Checked before the write, so that a refused attempt copies nothing.
             if !message_sender.admits()
                 || !self.routes.fabric().has_credit(message_sender, Class::Requests)
             {

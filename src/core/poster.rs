@@ -47,7 +47,7 @@ pub struct Poster {
     turn: Mutex<()>,
     /// Whether the context ends: then nothing is posted any more.
     over: AtomicBool,
-    /// For how many of them a peer will ring; see begin_sleep().
+    /// The number of parked requests for which a peer will ring; see begin_sleep().
     rung: AtomicU32,
 }
 
@@ -187,7 +187,7 @@ impl Poster {
         served
     }
 
-    /// The progress thread is about to sleep: asks the peers that have no free slot to ring when
+    /// Called before the progress thread sleeps: asks the peers that have no free slot to ring when
     /// they have one. True: a request has found room meanwhile.
     #[cold]
     fn begin_sleep(&self) -> bool {
@@ -224,7 +224,7 @@ impl Poster {
     fn fail(&self, later: &dyn Later, error: &Error) {
         let completions = later.completions();
         if completions.iter().all(Completion::is_nothing) {
-            return self.routes.unreported().note(later.peer(), "a request that was kept", error);
+            return self.routes.unreported().note(later.peer(), "a parked request", error);
         }
         completions.iter().for_each(|it| it.fire(error.status, self.routes.waiters()));
     }

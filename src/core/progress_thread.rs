@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 /// The first and the longest nap, while an operation cannot go on because a peer has no free slot,
 /// the in-flight table is full, or a sender has not finished a message.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
-/// How long it sleeps at most. No peer rings only in one case: it was stopped, not killed, between
-/// sending and ringing.
+/// How long the thread sleeps at most. A sender that was stopped (not killed) between sending and
+/// ringing does not ring; after this time the thread finds its message.
 pub(super) const SLEEP: Duration = Duration::from_secs(1);
 
-/// The size of its stack, on which callbacks run. Only the pages that they use take memory.
+/// The size of the thread's stack, on which callbacks run. Only the pages that they use take memory.
 pub(super) const STACK: usize = 1 << 20;
 
 /// The parts of a context that the thread advances.

@@ -110,8 +110,8 @@ const LIVES: u32 = DEVICE - 1;
 
 /// How long an allocation waits for peers to unmap freed regions.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it sleeps between two looks: the death of a peer or the end of a contact also ends the
-/// wait, and does not wake it.
+/// How long the allocation sleeps between two looks: the death of a peer or the end of a contact
+/// also ends the wait, and does not wake the thread.
 const NAP: Duration = Duration::from_millis(1);
 
 impl Regions {
@@ -224,8 +224,8 @@ impl Regions {
         let who = who.map_or("its users".to_owned(), |peer| format!("rank {peer}"));
         let (time, why) = (PATIENCE.as_millis(), error.message());
         let text = format!(
-            "{why}; memory that was freed would do, but {who} may still store there and has not \
-             answered for {time} ms: is it stopped?"
+            "{why}; freed memory cannot be used again, since {who} may still store there and has not \
+             answered for {time} ms, expected it to run"
         );
         Error::new(Status::ERR_TIMEOUT, text)
     }

@@ -1,5 +1,5 @@
-//! Reads and writes on mapped memory, done by the caller: the short way, which takes no lock, no
-//! queue and no allocation. All other operations go the long way, through `core::submit`.
+//! Reads and writes on mapped memory, done by the caller: the short path, which takes no lock, no
+//! queue and no allocation. All other operations take the long path, through `core::submit`.
 //!
 //! Budget of a word: a look-up on each side, two plain stores for the pin, the copy, and one load
 //! to see whether a thread sleeps on the word. These functions call no other function, so that the
@@ -22,7 +22,7 @@ pub enum Quick<'a> {
     Done,
     /// It is done, and a thread may sleep on the word: the caller must call `Port::waiters`.
     Wake(&'a Port),
-    /// It takes another way.
+    /// It is not done: the caller must take another path.
     No,
 }
 

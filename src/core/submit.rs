@@ -1,6 +1,6 @@
 //! From a request to its execution: the checks that all operations share, and then one of three
-//! ways: the caller executes it at once, puts it into the queue, or posts it while it holds the
-//! role.
+//! paths: the caller executes the request at once, puts it into the queue, or posts it while it
+//! holds the role.
 
 use crate::core::context::Context;
 use crate::core::poster::{Later, Poster};
@@ -67,8 +67,8 @@ pub struct Request {
 }
 
 impl Context {
-    /// The short way into the queue of offload mode, for commands with valid completions on memory
-    /// of a known peer. False: the request must take the long way, which also reports errors.
+    /// The short path into the queue of offload mode, for commands with valid completions on memory
+    /// of a known peer. False: the request must take the long path, which also reports errors.
     #[inline]
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;
@@ -123,7 +123,7 @@ impl Context {
         }
     }
 
-    /// Accepts the request, or answers an error.
+    /// Accepts the request, or returns an error.
     pub fn submit(&self, request: &Request) -> Result<Accepted> {
         let park = || Parked::of(request);
         self.accept(request.flags, park, || self.poster.submit(request))
@@ -133,13 +133,13 @@ impl Context {
     pub(super) fn accept<L: Later + 'static>(
         &self,
         flags: u32,
-        kept: impl FnOnce() -> L,
+        parked: impl FnOnce() -> L,
         post: impl FnOnce() -> Result<Accepted>,
     ) -> Result<Accepted> {
         self.must_be_open()?;
         let end = match post() {
             Err(error) if error.status.is_retry() && flags & FLAG_PARK != 0 => {
-                self.poster.park(kept(), error).map(|()| Accepted::Fires)
+                self.poster.park(parked(), error).map(|()| Accepted::Fires)
             }
             end => end,
         };

@@ -67,7 +67,8 @@ impl Context {
         if peer >= self.size() {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        // The caller's stores come before. The sleeper of a peer has made the kernel run the fence.
+        // The caller's stores come before: the sleeping thread has made the kernel execute a fence in
+        // this thread (`transport::sleepers`).
         if let Some(port) = self.routes.known(peer) {
             port.waiters().touched_anything();
         }

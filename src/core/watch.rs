@@ -120,7 +120,7 @@ fn nobody_left(changer: Changer) -> Error {
         Changer::Peer(peer) => format!("rank {peer} has died or has left"),
         Changer::Anybody => "every other rank that has used the word's region has died".to_owned(),
     };
-    Error::new(Status::ERR_PEER_DEAD, format!("{who}: nobody is left to change the word"))
+    Error::new(Status::ERR_PEER_DEAD, format!("{who}: no rank is left that could change the word"))
 }
 
 pub(super) fn position(words: &[Watched<'_>]) -> Option<usize> {

@@ -71,7 +71,7 @@ impl Sink for Events {
 
 fn segment() -> Arc<Segment> {
     let mut config = Config::from_environment().unwrap();
-    config.inbox_entries(8).unwrap();
+    config.request_slots(8).unwrap();
     Arc::new(Segment::create(&config, 2).unwrap())
 }
 

@@ -35,7 +35,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 mod by_wire;
-pub use by_wire::{Launch, modules};
+pub use by_wire::{Launch, TRANSPORT, modules};
 #[cfg(all(test, feature = "simulated"))]
 pub use by_wire::{MakeWire, simulate, use_wire};
 pub mod far;

@@ -1,9 +1,9 @@
 //! How a thread waits for something that another thread will do.
 //!
-//! A sleep takes some 40 us to end, so it is the last resort. But a thread that spins on the core
-//! that the other thread needs makes both late. So the thread first spins for a short time, and
-//! then yields its core before every further look. If no other thread wants to run, a yield costs a
-//! fifth of a microsecond.
+//! The end of a sleep takes some 40 us, so a sleep comes last. But a thread that spins on the core
+//! that the other thread needs delays both. So the thread first spins for a short time, and then
+//! yields its core before every further look. If no other thread wants to run, a yield takes a fifth
+//! of a microsecond.
 //!
 //! How short that time is follows from the thread's last yield, see `keep_after`.
 

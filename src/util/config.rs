@@ -149,18 +149,18 @@ table! {
         "Requests with LLCL_FLAG_PARK that may be kept at one time until there is room for them.";
     regions: "LLCL_REGIONS", "1024", "regions", Kind::Number(1, 65535, 1),
         "Regions that may exist at one time in one context.";
-    inbox_entries: "LLCL_INBOX_ENTRIES", "256", "messages", Kind::Power(8, 65536),
-        "Requests of other ranks for memory that only this rank reaches that may wait, whatever the number of ranks.";
+    request_slots: "LLCL_REQUEST_SLOTS", "256", "messages", Kind::Power(8, 65536),
+        "Slots of this rank for other ranks' requests to memory that only this rank can access, whatever the number of ranks.";
     cma: "LLCL_CMA", "on", "", Kind::Words(SWITCH),
         "Reach a peer's registered memory by process_vm_readv and process_vm_writev where the kernel allows it.";
     hugepages: "LLCL_HUGEPAGES", "on", "", Kind::Words(SWITCH),
         "Advise the kernel to back allocated regions of 2 MiB and more by huge pages.";
     spin_us: "LLCL_SPIN_US", "50", "microseconds", Kind::Number(0, 1_000_000, 1),
-        "How long a waiting thread stays awake, yielding the core to whoever wants it, before it sleeps.";
+        "How long a waiting thread stays awake before it sleeps; meanwhile it yields the core to other threads.";
     progress_spin_us: "LLCL_PROGRESS_SPIN_US", "100", "microseconds", Kind::Number(0, 1_000_000, 1),
         "How long the progress thread stays awake after its last work when LLCL_EXECUTION is offload.";
     am_policy: "LLCL_AM_POLICY", "acquire", "", Kind::Words(POLICIES),
-        "How senders of active messages take this rank's slots: from one counter, bounded by one counter, or from counters that lie with several ranks.";
+        "How senders take this rank's message slots: one after the other; so with a limit on messages under way; or from shares whose counters lie with several ranks.";
     am_slots: "LLCL_AM_SLOTS", "512", "messages", Kind::Power(1, 65536),
         "Message slots of this rank, whatever the number of ranks; when all are taken senders are told LLCL_RETRY_NO_CREDIT.";
     am_medium: "LLCL_AM_MEDIUM", "4096", "bytes", Kind::Number(64, 65536, 64),
@@ -168,7 +168,7 @@ table! {
     am_chunks: "LLCL_AM_CHUNKS", "16", "chunks", Kind::Power(1, 4096),
         "Chunks of 64 KiB for messages whose payload is larger than LLCL_AM_MEDIUM, and as many for responses; untouched memory costs nothing.";
     am_shares: "LLCL_AM_SHARES", "4", "shares", Kind::Power(1, 16),
-        "Into how many shares the policy distributed splits the slots; there are never more shares than ranks, nor than half the slots.";
+        "Number of shares into which the policy distributed splits the slots; never more than ranks, nor than half the slots.";
     am_requests: "LLCL_AM_REQUESTS", "256", "messages", Kind::Power(64, 4096),
         "Active messages of this rank that may wait for their end at one time, each with a place for its reply.";
     am_retained: "LLCL_AM_RETAINED", "1024", "messages", Kind::Number(1, 1 << 20, 1),
@@ -176,13 +176,13 @@ table! {
     am_handlers: "LLCL_AM_HANDLERS", "serial", "", Kind::Words(HANDLERS),
         "Whether one handler of a context runs at a time, several on different threads, or one on threads of the program that poll or wait.";
     coll_engine: "LLCL_COLL_ENGINE", "offload", "", Kind::Words(ENGINES),
-        "Who runs the steps of collectives: whoever delivers a signal, or each rank's progress thread.";
+        "Which thread runs the steps of collectives: the one that delivers a signal, or each rank's progress thread.";
     coll_segment: "LLCL_COLL_SEGMENT", "65536", "bytes", Kind::Number(64, 1 << 30, 64),
-        "Into pieces of how many bytes collectives cut large messages; the same at every rank.";
+        "Size of the pieces into which collectives cut large messages; the same at every rank.";
     coll_memory: "LLCL_COLL_MEMORY", "256", "MiB", Kind::Number(1, 1 << 20, 1),
         "Most memory of this rank that teams and plans of collectives may take together.";
     coll_cache: "LLCL_COLL_CACHE", "16", "plans", Kind::Number(0, 1024, 1),
-        "How many plans of a team's blocking collectives are kept for further calls; the same at every rank.";
+        "Number of plans that a team keeps for further calls of its blocking collectives; the same at every rank.";
     coll_barrier: "LLCL_COLL_BARRIER", "auto", "", Kind::Words(BARRIERS),
         "Which algorithm does a barrier; auto leaves it to the table that llcl-info -a prints.";
     coll_broadcast: "LLCL_COLL_BROADCAST", "auto", "", Kind::Words(BROADCASTS),

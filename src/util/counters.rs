@@ -15,7 +15,7 @@ const COUNTING: usize = 32;
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// One more.
+    /// Adds one.
     #[inline(always)]
     pub fn up(&self) {
         // Release: pairs with get_done().
@@ -36,7 +36,7 @@ impl Count {
         self.0.load(Ordering::Acquire)
     }
 
-    /// At least `value`.
+    /// Raises the number to `value`, if it is lower.
     #[inline]
     pub fn raise(&self, value: u64) {
         if value > self.get() {
@@ -70,7 +70,7 @@ pub struct Counters {
     pub replies: Count,
     /// Requests to owners of memory.
     pub owner_requests: Count,
-    /// Refusals by reason: queue full, no tag, busy, no credit.
+    /// Refusals by reason: queue full, no tag, busy, no credit, connecting.
     pub retries: [Count; 5],
     /// Requests that were parked.
     pub parked: Count,
@@ -102,7 +102,7 @@ impl Counters {
         }
     }
 
-    /// As sent(), by the calling thread, whose number is `own`.
+    /// Like message_sent(), for a calling thread whose number is `own`.
     #[inline(always)]
     pub fn message_sent_by(&self, own: usize, share: usize) {
         match own < COUNTING {

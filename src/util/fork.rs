@@ -150,8 +150,8 @@ impl Gate {
         match self.state.load(Ordering::Relaxed) {
             0 => fail!(
                 ERR_STATE,
-                "this process is a forked child of the one that this belongs to, expected a call of the \
-                 parent: see docs/rules.md"
+                "the object belongs to the parent of this forked process, expected a call of the parent: \
+                 see docs/rules.md"
             ),
             _ => fail!(ERR_STATE, "the context is being finalized"),
         }

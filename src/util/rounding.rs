@@ -106,7 +106,7 @@ mod machine {
     pub const VECTOR: u64 = 0;
     pub const EXTENDED: u16 = 0;
     pub const DEFAULT: super::Environment = super::Environment { vector: 0, extended: 0 };
-    pub const ROUNDING: (u32, [&str; 4]) = (0, ["as ever"; 4]);
+    pub const ROUNDING: (u32, [&str; 4]) = (0, ["unknown"; 4]);
     pub const FLUSH: [(u32, &str); 0] = [];
     pub fn vector() -> u64 {
         0

@@ -225,7 +225,7 @@ pub fn outcome(pid: u32) -> Option<(u8, String)> {
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         if libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, flags) != 0 {
             let gone = io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD);
-            return gone.then(|| (1, "has ended, nobody knows how".to_owned()));
+            return gone.then(|| (1, "has ended, its exit status is unknown".to_owned()));
         }
         info
     };

@@ -109,7 +109,10 @@ impl Client {
             Some(_) => Ok(()),
             None => {
                 self.shared.forget(token);
-                fail!(ERR_TIMEOUT, "other ranks have not come in time; this one has left")
+                fail!(
+                    ERR_TIMEOUT,
+                    "other ranks have not made this call in time; this rank has left"
+                )
             }
         }
     }
@@ -120,7 +123,10 @@ impl Client {
         let turn = lock(&self.collective);
         match &*turn {
             None => Ok(turn),
-            Some(_) => fail!(ERR_TIMEOUT, "a call that has timed out has not been gone on with"),
+            Some(_) => fail!(
+                ERR_TIMEOUT,
+                "an exchange has timed out and was not repeated, expected its end first"
+            ),
         }
     }
 }

@@ -20,9 +20,9 @@ impl Shared {
     pub(super) fn watch(&self, socket: &OwnedFd) {
         let mut buffer = vec![0; PACKET];
         // Ranks whose cards are wanted, while the socket has no room for the request.
-        let mut unsaid = Vec::new();
+        let mut unsent = Vec::new();
         loop {
-            let room = if unsaid.is_empty() { 0 } else { libc::POLLOUT };
+            let room = if unsent.is_empty() { 0 } else { libc::POLLOUT };
             let mut waits = [
                 interest(socket.as_fd(), libc::POLLIN | room),
                 interest(self.stop.as_fd(), libc::POLLIN),
@@ -36,10 +36,10 @@ impl Shared {
             }
             if waits[2].revents != 0 {
                 self.asked.clear();
-                self.wanted.take(&mut unsaid);
+                self.wanted.take(&mut unsent);
             }
-            if !unsaid.is_empty() {
-                self.look_up(socket, &mut unsaid);
+            if !unsent.is_empty() {
+                self.look_up(socket, &mut unsent);
             }
             if !self.listen(socket, &mut buffer) {
                 return self.hub_gone();
@@ -60,7 +60,7 @@ impl Shared {
                 }
             }
         }
-        self.introduce(cards);
+        self.deliver_cards(cards);
         lives
     }
 
@@ -81,12 +81,12 @@ impl Shared {
                 drop(open);
                 let text = format!("sending to the launcher: {e}");
                 let error = || Err(Error::new(Status::ERR_SYSTEM, text.clone()));
-                self.introduce(peers.drain(..).map(|peer| (peer, error())).collect());
+                self.deliver_cards(peers.drain(..).map(|peer| (peer, error())).collect());
             }
         }
     }
 
-    fn introduce(&self, cards: Vec<(u32, Result<Card>)>) {
+    fn deliver_cards(&self, cards: Vec<(u32, Result<Card>)>) {
         if cards.is_empty() {
             return;
         }
@@ -148,7 +148,7 @@ impl Shared {
         // The cards that are asked for will not arrive either.
         let mut cards = Vec::new();
         self.wanted.pending(|peer| cards.push((peer, Err(over.error()))));
-        self.introduce(cards);
+        self.deliver_cards(cards);
     }
 }
 

@@ -25,7 +25,7 @@ struct Rank {
 fn some_ranks<const N: usize>(in_flight: usize) -> (World, [Rank; N]) {
     let world = World::create(N as u32).unwrap();
     let mut config = Config::from_environment().unwrap();
-    config.inbox_entries(8).unwrap();
+    config.request_slots(8).unwrap();
     let ranks: [Rank; N] = std::array::from_fn(|rank| {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank as u32).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const NODE: usize = 16;
 
 /// The variable that names the wire.
-const TRANSPORT: &str = "LLCL_TRANSPORT";
+pub const TRANSPORT: &str = "LLCL_TRANSPORT";
 
 /// The bit of `LLCL_OP_COMPARE_SWAP` in `Caps::atomics`.
 const COMPARE_SWAP: u64 = 1 << 4;

@@ -62,7 +62,7 @@ impl Sizes {
             _ => 1,
         };
         let (medium, requests) = (config.am_medium as usize, config.am_requests as usize);
-        let (chunks, lib) = (config.am_chunks as usize, config.inbox_entries as usize);
+        let (chunks, lib) = (config.am_chunks as usize, config.request_slots as usize);
         let answers = 2 * (config.in_flight as usize).next_power_of_two();
         Sizes { policy, slots, medium, shares, requests, chunks, lib, answers }
     }
