@@ -58,9 +58,6 @@ pub const CARD: usize = 64;
 pub struct Caps {
     /// Most bytes of a frame.
     pub frame_most: usize,
-    /// The wire answers fence() with [`Event::FENCED`]; without this ability, with
-    /// [`Event::UNFENCEABLE`].
-    pub can_fence: bool,
     /// The wire reads and writes memory that peers have registered, without a thread of the peer.
     pub remote: bool,
     /// Most bytes of a write that post() copies, see [`Command::INLINE`].

@@ -4,13 +4,13 @@
 //! that says why. A loaded module is never unloaded, since its library's threads may run in it.
 
 use super::table::{
-    self, ArmedTable, CapsTable, HostTable, LaneHandle, OpenTable, Table, WireHandle,
+    self, ArmedTable, CapsTable, HostTable, LaneHandle, OpenTable, Table, WireHandle, text,
 };
 use super::{Armed, CARD, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::shared_object::{self, SharedObject};
 use crate::util::status::{Error, Result, Status};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -56,14 +56,6 @@ pub struct Module(Table);
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
-
-fn text(text: *const c_char) -> String {
-    match text.is_null() {
-        true => "?".into(),
-        // SAFETY: a module's strings are terminated and never freed.
-        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
-    }
-}
 
 impl Module {
     /// Loads the module `name` from the first folder that has it.
@@ -121,7 +113,8 @@ impl Module {
 
     /// Its name, its version, and the library for which it was built.
     pub fn names(self) -> [String; 3] {
-        [self.0.name, self.0.version, self.0.built_for].map(text)
+        // SAFETY: a module's strings are terminated and never freed.
+        [self.0.name, self.0.version, self.0.built_for].map(|it| unsafe { text(it) })
     }
 
     /// Asks the module whether it can be used in this process. Err: its reason.
@@ -131,14 +124,18 @@ impl Module {
         // SAFETY: host table and text live through the call.
         match unsafe { probe(&*host.table, why.as_mut_ptr(), why.len() - 1) } {
             0 => Ok(()),
-            _ => fail!(ERR_UNSUPPORTED, "wire {}: {}", text(self.0.name), text(why.as_ptr())),
+            _ => {
+                // SAFETY: the last byte of `why` stays 0.
+                let why = unsafe { text(why.as_ptr()) };
+                fail!(ERR_UNSUPPORTED, "wire {}: {why}", self.0.name())
+            }
         }
     }
 
     /// Starts the network's library under its own launcher (such as mpirun) and returns this
     /// process's rank and the number of ranks.
     pub fn launch(self) -> Result<(u32, u32)> {
-        let name = text(self.0.name);
+        let name = self.0.name();
         let (Some(launch), true) = (self.0.launch, self.0.allgather.is_some()) else {
             fail!(ERR_UNSUPPORTED, "wire {name} has no launcher of its own");
         };
@@ -186,9 +183,10 @@ impl Module {
         let (node, reserved, foreign) = (0, 0, (&raw const foreign).cast());
         let open = OpenTable { struct_size, rank, size, node, reserved, foreign };
         let handle = Handle { table: self.0, wire: std::ptr::null_mut(), host };
+        let function = self.0.open;
         // SAFETY: the structs live through the call, and the host as long as the wire.
-        let status = unsafe { self.0.open.map(|call| call(&*handle.host.table, &open, &mut wire)) };
-        handle.check("open", status)?;
+        let open = || unsafe { function.map(|call| call(&*handle.host.table, &open, &mut wire)) };
+        handle.call("open", open)?;
         Ok(Opened(Arc::new(Handle { wire, ..handle })))
     }
 }
@@ -204,7 +202,9 @@ struct Host {
 extern "C" fn log(host: *mut c_void, _: c_int, said: *const c_char) {
     // SAFETY: `host` is the box `said` of Host::new(), which lives as long as the wire.
     let place = unsafe { &*host.cast::<Mutex<String>>() };
-    *place.lock().unwrap_or_else(PoisonError::into_inner) = text(said);
+    // SAFETY: the module passes a terminated text.
+    let said = unsafe { text(said) };
+    *place.lock().unwrap_or_else(PoisonError::into_inner) = said;
 }
 
 extern "C" fn config(_: *mut c_void, name: *const c_char) -> *const c_char {
@@ -240,19 +240,28 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
-    /// Makes an error of a status other than 0, with the text that the module has logged.
-    fn check(&self, what: &str, status: Option<i32>) -> Result<()> {
-        let said = &mut *self.host.said.lock().unwrap_or_else(PoisonError::into_inner);
-        match status {
-            Some(0) => Ok(()),
-            _ => {
-                let status = Status(status.unwrap_or(Status::ERR_INTERNAL.0));
-                let why =
-                    if said.is_empty() { format!("{status:?}") } else { std::mem::take(said) };
-                let name = text(self.table.name);
-                Err(Error::new(status, format!("wire {name}: {what}: {why}")))
+    /// Calls a function of the module. Makes an error of a status other than 0, with the text that
+    /// the module has logged during the call; a text of an earlier call says nothing about this
+    /// one.
+    fn call(&self, what: &str, function: impl FnOnce() -> Option<i32>) -> Result<()> {
+        let said = || self.host.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::take(&mut *said());
+        let status = function();
+        let mut said = said();
+        if status == Some(0) {
+            if said.is_empty() {
+                // For why(), which may not have been called yet.
+                *said = before;
             }
+            return Ok(());
         }
+        let status = Status(status.unwrap_or(Status::ERR_INTERNAL.0));
+        let why = match said.is_empty() {
+            true => format!("{status:?}"),
+            false => std::mem::take(&mut *said),
+        };
+        let name = self.table.name();
+        Err(Error::new(status, format!("wire {name}: {what}: {why}")))
     }
 }
 
@@ -277,7 +286,6 @@ impl Wire for Opened {
         let registers = table.register.is_some() && table.deregister.is_some();
         Caps {
             frame_most,
-            can_fence: caps.can_fence != 0,
             remote: caps.read != 0 && caps.write != 0 && registers,
             inline_most: caps.inline_most as usize,
             needs_local_key: caps.needs_local_key != 0,
@@ -294,40 +302,40 @@ impl Wire for Opened {
             fail!(ERR_UNSUPPORTED, "the wire's card has {size} bytes, expected at most {CARD}");
         }
         let mut card = vec![0_u8; size];
+        let (function, wire) = (self.0.table.card, self.0.wire);
         // SAFETY: the wire is open, and the card has `size` bytes.
-        let status = unsafe {
-            self.0.table.card.map(|call| call(self.0.wire, card.as_mut_ptr().cast(), size))
-        };
-        self.0.check("card", status).map(|()| card)
+        let fill = || unsafe { function.map(|call| call(wire, card.as_mut_ptr().cast(), size)) };
+        self.0.call("card", fill).map(|()| card)
     }
 
     fn register(&self, address: *mut u8, size: u64) -> Result<Key> {
-        let (mut key, call) = (Key::default(), self.0.table.register);
+        let (mut key, function) = (Key::default(), self.0.table.register);
         let wire = self.0.wire;
-        // SAFETY: the wire is open; Key is llcl_wire_key_t.
-        let status =
-            unsafe { call.map(|call| call(wire, address.cast(), size, READ_WRITE, &mut key)) };
-        self.0.check("register", status).map(|()| key)
+        let register = || {
+            // SAFETY: the wire is open; Key is llcl_wire_key_t.
+            unsafe { function.map(|call| call(wire, address.cast(), size, READ_WRITE, &mut key)) }
+        };
+        self.0.call("register", register).map(|()| key)
     }
 
     fn deregister(&self, key: &Key) -> Result<()> {
+        let (function, wire) = (self.0.table.deregister, self.0.wire);
         // SAFETY: the wire is open, and the key comes from register().
-        let status = unsafe { self.0.table.deregister.map(|call| call(self.0.wire, key)) };
-        self.0.check("deregister", status)
+        self.0.call("deregister", || unsafe { function.map(|call| call(wire, key)) })
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {
         if self.caps_table().threads != 0 {
-            let name = text(self.0.table.name);
+            let name = self.0.table.name();
             fail!(
                 ERR_UNSUPPORTED,
                 "wire {name} allows one thread only (threads is not 0), expected any thread"
             );
         }
         let mut lane = std::ptr::null_mut();
+        let (function, wire) = (self.0.table.lane, self.0.wire);
         // SAFETY: the wire is open.
-        let status = unsafe { self.0.table.lane.map(|call| call(self.0.wire, 0, &mut lane)) };
-        self.0.check("lane", status)?;
+        self.0.call("lane", || unsafe { function.map(|call| call(wire, 0, &mut lane)) })?;
         Ok(Box::new(Lane { lane, of: self.0.clone() }))
     }
 }
@@ -345,11 +353,12 @@ unsafe impl Send for Lane {}
 // out.
 impl WireLane for Lane {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
-        let call = self.of.table.connect;
-        // SAFETY: as above; the card is read during the call.
-        let status =
-            unsafe { call.map(|call| call(self.lane, peer, card.as_ptr().cast(), card.len())) };
-        self.of.check("connect", status)
+        let (function, lane) = (self.of.table.connect, self.lane);
+        let connect = || {
+            // SAFETY: as above; the card is read during the call.
+            unsafe { function.map(|call| call(lane, peer, card.as_ptr().cast(), card.len())) }
+        };
+        self.of.call("connect", connect)
     }
 
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
@@ -414,9 +423,9 @@ impl WireLane for Lane {
     }
 
     fn close(&mut self, drain: Duration) -> Result<()> {
-        let (call, drain) = (self.of.table.close, drain.as_nanos() as i64);
+        let (function, drain) = (self.of.table.close, drain.as_nanos() as i64);
         // SAFETY: the wire is open and has this one lane.
-        self.of.check("close", unsafe { call.map(|call| call(self.of.wire, drain)) })
+        self.of.call("close", || unsafe { function.map(|call| call(self.of.wire, drain)) })
     }
 }
 

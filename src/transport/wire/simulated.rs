@@ -269,7 +269,7 @@ impl Lane {
             return Some(Event { tag, status, ..Event::about(Event::DONE, rank) });
         }
         self.fences.remove(at);
-        let can_fence = self.nature.caps.can_fence;
+        let can_fence = self.nature.can_fence;
         Some(Event::about(if can_fence { Event::FENCED } else { Event::UNFENCEABLE }, rank))
     }
 

@@ -1,7 +1,7 @@
 //! The structs of `llcl_wire.h` in Rust. The header documents the fields.
 
 use super::{Command, Event, Key};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, offset_of};
 
 /// `LLCL_WIRE_MAJOR`.
@@ -158,5 +158,25 @@ impl Table {
             ("fence", self.fence.is_some()),
         ];
         there.into_iter().find(|(_, is_there)| !is_there).map(|(name, _)| name)
+    }
+}
+
+/// A copy of a text of a module; "?" for null.
+///
+/// # Safety
+/// A text that is not null is terminated and valid during the call.
+pub unsafe fn text(text: *const c_char) -> String {
+    match text.is_null() {
+        true => "?".into(),
+        // SAFETY: as the caller promises.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+    }
+}
+
+impl Table {
+    /// The name of the module.
+    pub fn name(&self) -> String {
+        // SAFETY: a module's strings are terminated and never freed.
+        unsafe { text(self.name) }
     }
 }

@@ -114,3 +114,24 @@ fn what_a_module_says_is_in_the_error() {
     let error = wire.lane().unwrap().connect(1, &[1]).unwrap_err();
     assert!(error.message().starts_with("wire trivial: connect: ERR_INVALID"), "{error}");
 }
+
+/// An error has the text that the module has logged during the failing call, and no other one.
+#[test]
+fn a_text_of_a_successful_call_is_not_the_reason_of_a_later_error() {
+    let module = Module::load(&built("trivial", &[])).unwrap();
+    let handle = Handle { table: module.0, wire: std::ptr::null_mut(), host: Host::new() };
+    let logs = |said: &std::ffi::CStr| log(handle.host.table.host, 0, said.as_ptr());
+    let succeeds = || {
+        logs(c"4 ports are up");
+        Some(0)
+    };
+    handle.call("connect", succeeds).unwrap();
+    let error = handle.call("register", || Some(Status::ERR_SYSTEM.0)).unwrap_err();
+    assert_eq!(error.message(), "wire trivial: register: ERR_SYSTEM(-7)");
+    let fails = || {
+        logs(c"no memory to pin");
+        Some(Status::ERR_NO_MEMORY.0)
+    };
+    let error = handle.call("register", fails).unwrap_err();
+    assert_eq!(error.message(), "wire trivial: register: no memory to pin");
+}

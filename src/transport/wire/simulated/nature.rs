@@ -11,6 +11,8 @@ pub struct Nature {
     pub seed: u64,
     /// The lane has a descriptor to sleep on.
     pub has_fd: bool,
+    /// fence() ends with `Event::FENCED`; without this ability, with `Event::UNFENCEABLE`.
+    pub can_fence: bool,
     /// All other abilities.
     pub caps: Caps,
 }
@@ -26,7 +28,6 @@ impl Nature {
         let remote = seed % 5 < 3;
         let caps = Caps {
             frame_most: [512, 4096, 1 << 20][at % 3],
-            can_fence: !seed.is_multiple_of(4),
             remote,
             inline_most: [0, 16, 256, 1000][at % 4],
             needs_local_key: seed % 3 == 2,
@@ -35,7 +36,7 @@ impl Nature {
             notice_bits: if remote && seed % 8 != 5 { 8 } else { 0 },
             shared_queue: (seed + 1) % 5 < 2,
         };
-        Nature { seed, has_fd: seed % 2 == 1, caps }
+        Nature { seed, has_fd: seed % 2 == 1, can_fence: !seed.is_multiple_of(4), caps }
     }
 
     /// The network of `SEED` or `SEED:SWITCH=NUMBER:...`; a switch overrides one ability.
@@ -54,7 +55,7 @@ impl Nature {
             let caps = &mut nature.caps;
             match switch {
                 "frame" => caps.frame_most = value as usize,
-                "fence" => caps.can_fence = value != 0,
+                "fence" => nature.can_fence = value != 0,
                 "remote" => caps.remote = value != 0,
                 "inline" => caps.inline_most = value as usize,
                 "keys" => caps.needs_local_key = value != 0,

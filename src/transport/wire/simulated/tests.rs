@@ -54,7 +54,7 @@ fn seeds_cover_what_differs_between_networks() {
     let all: Vec<Nature> = natures().collect();
     for has in [true, false] {
         assert!(all.iter().any(|nature| nature.has_fd == has));
-        assert!(all.iter().any(|nature| nature.caps.can_fence == has));
+        assert!(all.iter().any(|nature| nature.can_fence == has));
     }
     assert!([512, 4096, 1 << 20].iter().all(|size| all.iter().any(|n| n.caps.frame_most == *size)));
 }
@@ -119,7 +119,7 @@ fn nothing_of_the_dead_comes_after_the_fence() {
             poll(&mut *there, &mut told);
         }
         assert_eq!(told.frames.len(), 20);
-        let event = if nature.caps.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
+        let event = if nature.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
         assert_eq!(told.others, [(event, 0)]);
     }
 }
@@ -384,7 +384,7 @@ fn what_is_posted_to_the_dead_ends_before_the_fence() {
         };
         ended.sort_unstable();
         assert!(ended.iter().copied().eq(0..20) && ours == [5]);
-        assert!(last == if nature.caps.can_fence { Event::FENCED } else { Event::UNFENCEABLE });
+        assert!(last == if nature.can_fence { Event::FENCED } else { Event::UNFENCEABLE });
     }
 }
 
@@ -393,7 +393,7 @@ fn switches_replace_what_the_seed_says() {
     let nature =
         Nature::named("3:remote=1:inline=7:keys=1:fd=0:message=9:frame=600:fence=0").unwrap();
     let caps = &nature.caps;
-    assert!(caps.remote && caps.needs_local_key && !nature.has_fd && !caps.can_fence);
+    assert!(caps.remote && caps.needs_local_key && !nature.has_fd && !nature.can_fence);
     assert_eq!((caps.inline_most, caps.message_most, caps.frame_most), (7, 9, 600));
     assert_eq!(Nature::named("1:remote=0").unwrap().caps.atomics, 0);
     for (wrong, why) in [
