@@ -119,6 +119,24 @@ const NAMES: &[&str] = &[
     "SHARE",
     "NAP",
 ];
+/// Measured constants with other names, each with its file.
+const ALSO: &[(&str, &str)] = &[
+    ("coll/algorithms/broadcast", "EAGER_INSIDE"),
+    ("coll/algorithms/broadcast", "LONG"),
+    ("coll/algorithms/reduce", "EAGER_INSIDE"),
+    ("coll/plan/policy", "COPIED"),
+    ("coll/plan/policy", "LARGE"),
+    ("coll/runner/put_sender/room", "LEAST"),
+    ("coll/select", "TWICE"),
+    ("engine/executor", "LARGE"),
+    ("engine/lane", "LEFT"),
+    ("engine/messages/dispatch", "MOST"),
+    ("engine/messages/dispatch/serve", "MANY"),
+    ("transport/memory/message_receiver", "QUIET"),
+    ("transport/memory/message_sender/turns", "REFUSALS"),
+    ("util/admission", "REFUSALS"),
+    ("util/backoff", "UNTIMED"),
+];
 /// Files in which such names have another meaning: tests, the interface, tools.
 const OTHERS: &[&str] = &["tests", "models", "src/api", "simulator", "src/bin", "conformance"];
 /// Constants that were chosen by definition, not measured.
@@ -204,9 +222,10 @@ fn constants() -> Vec<Constant> {
             } else if let Some((name, kind, value)) = constant(line) {
                 // A constant without a comment shares that of the one above it.
                 used = true;
-                if is_measured(name, kind) {
+                let file = shown_path.trim_start_matches("src/");
+                if is_measured(name, kind) || ALSO.contains(&(file, name)) {
                     found.push(Constant {
-                        file: shown_path.trim_start_matches("src/").to_string(),
+                        file: file.to_string(),
                         name: name.to_string(),
                         value: shown(value),
                         doc: doc.trim().replace('|', "\\|"),
@@ -290,6 +309,15 @@ fn the_page_of_measured_constants_is_fresh() {
         page == written,
         "docs/tuning.md is stale, run WRITE_TUNING=1 cargo test --test tuning; first difference: {differs:?}"
     );
+}
+
+#[test]
+fn the_constants_that_are_named_exist() {
+    let all = constants();
+    for (file, name) in ALSO {
+        let exists = all.iter().any(|it| it.file == *file && it.name == *name);
+        assert!(exists, "{file} has no constant {name}, which ALSO names");
+    }
 }
 
 #[test]
