@@ -5,7 +5,7 @@
  * policies: acquire limit distributed
  * threads: yes
  * timeout: 30
- * wire: no (counts the rings of a sender that knocks itself)
+ * wire: no (counts the rings of a sender that rings by itself)
  */
 #include "am.h"
 

@@ -47,10 +47,10 @@
  *   a callback or handler takes.
  * - First use. The library contacts a peer when the peer is first used: as soon as the peer has
  *   called llcl_init, it maps the peer's memory, or connects the network to it. The mapping takes
- *   some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without waiting, while the contact goes on in the
- *   background; other functions that need the peer wait. A message to a receiver with
- *   LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a share.
- *   llcl_connect contacts peers beforehand.
+ *   some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without waiting, while
+ *   the contact goes on in the background; other functions that need the peer wait. A message to a
+ *   receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a
+ *   share. llcl_connect contacts peers beforehand.
  * - Threads. Any thread may call any function at any time, except where the function's text says
  *   otherwise. No panic leaves the library; there is no process-wide state to set up, no signal
  *   handler and no constructor.
@@ -621,10 +621,10 @@ llcl_status_t llcl_context_duplicate(llcl_context_t *context,
  * Ends a context: leaves the world. Collective: returns when every living rank has called it.
  *
  * Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end
- * normally, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
- * that were sent before, and responses to them, are handled. All regions, teams and plans of the
- * context end with it, and so do all pointers into their memory; the program does not have to free
- * them before.
+ * normally, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and
+ * messages that were sent before, and responses to them, are handled. All regions, teams and plans
+ * of the context end with it, and so do all pointers into their memory; the program does not have
+ * to free them before.
  * `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
  * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child).
  * LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a
@@ -1869,8 +1869,8 @@ llcl_status_t llcl_flush(llcl_context_t *context,
 llcl_status_t llcl_flush_all(llcl_context_t *context);
 
 /**
- * Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and then
- * sleeps.
+ * Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and
+ * then sleeps.
  *
  * Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
  * a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
@@ -2021,18 +2021,19 @@ llcl_status_t llcl_wake(llcl_context_t *context,
  * `context`: a live context.
  * LLCL_OK, whether there was anything to do or not. In offload mode the call leaves commands and
  * answers to the progress thread: it only posts parked requests, runs polled handlers and polls a
- * network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
- * Any thread may call it; callbacks may run on it. Where a network is polled, MPI's for example, a
- * call that found nothing lets other threads have the core.
+ * network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context
+ * is being finalized. Any thread may call it; callbacks may run on it. Where a network is polled,
+ * MPI's for example, a call that found nothing lets other threads have the core.
  */
 llcl_status_t llcl_progress(llcl_context_t *context);
 
 /*
  * 11. Active messages: a function at the peer is called with a few bytes, and may answer.
  *
- * A receiver owns a fixed number of message slots, whatever the number of senders. A sender takes a
- * slot by one atomic operation in the receiver's memory, and then fills it. While no slot is free,
- * the answer is LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
+ * A receiver owns a fixed number of message slots, whatever the number of senders. A sender takes
+ * a slot by one atomic operation in the receiver's memory, and then fills it. While no slot is
+ * free, the answer is LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its
+ * policies.
  *
  * Messages of one sender to one peer may be handled in any order.
  */
@@ -2866,9 +2867,9 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would exceed
  * LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error() has the numbers); LLCL_ERR_PEER_DEAD: a rank
  * of the team has died or has left; LLCL_ERR_STATE: the team was freed, the call is made inside a
- * callback, or the context is being finalized. If one rank is refused, all are. Threads of one rank must not call
- * collective functions of one team at the same time, because their calls would be matched with
- * those of other ranks in arbitrary order.
+ * callback, or the context is being finalized. If one rank is refused, all are. Threads of one
+ * rank must not call collective functions of one team at the same time, because their calls would
+ * be matched with those of other ranks in arbitrary order.
  * From: the dissemination algorithm of Hensgen, Finkel and Manber, 1988.
  */
 llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,

@@ -1,8 +1,9 @@
 //! 11. Active messages: a function at the peer is called with a few bytes, and may answer.
 //!
-//! A receiver owns a fixed number of message slots, whatever the number of senders. A sender takes a
-//! slot by one atomic operation in the receiver's memory, and then fills it. While no slot is free,
-//! the answer is LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its policies.
+//! A receiver owns a fixed number of message slots, whatever the number of senders. A sender takes
+//! a slot by one atomic operation in the receiver's memory, and then fills it. While no slot is
+//! free, the answer is LLCL_RETRY_NO_CREDIT. docs/flow-control.md has the protocol and its
+//! policies.
 //!
 //! Messages of one sender to one peer may be handled in any order.
 
@@ -412,7 +413,7 @@ unsafe fn shortly(
     context.context.am_shortly(p.peer, &message).map(|status| status.0)
 }
 
-/// Sends a MEDIUM message without reply and completions. False: it must take the long way, which
+/// Sends a MEDIUM message without reply and completions. False: it must take the long path, which
 /// also reports errors.
 #[inline(always)]
 unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_t) -> bool {

@@ -196,9 +196,9 @@ pub(super) unsafe fn begin(
 /// the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would exceed
 /// LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error() has the numbers); LLCL_ERR_PEER_DEAD: a rank
 /// of the team has died or has left; LLCL_ERR_STATE: the team was freed, the call is made inside a
-/// callback, or the context is being finalized. If one rank is refused, all are. Threads of one rank must not call
-/// collective functions of one team at the same time, because their calls would be matched with
-/// those of other ranks in arbitrary order.
+/// callback, or the context is being finalized. If one rank is refused, all are. Threads of one
+/// rank must not call collective functions of one team at the same time, because their calls would
+/// be matched with those of other ranks in arbitrary order.
 /// From: the dissemination algorithm of Hensgen, Finkel and Manber, 1988.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier_init(

@@ -10,7 +10,7 @@ use crate::core::finalize::Ended;
 use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::util::memory::page_size;
-use crate::util::shells::Shells;
+use crate::util::quarantine::Quarantine;
 use crate::util::status::Result;
 use std::ffi::c_char;
 use std::mem::ManuallyDrop;
@@ -36,7 +36,7 @@ pub struct llcl_context_t {
 }
 
 /// Contexts that have ended.
-static ENDED: Shells<llcl_context_t> = Shells::new();
+static ENDED: Quarantine<llcl_context_t> = Quarantine::new();
 
 impl llcl_context_t {
     /// Whether the context has not ended yet.
@@ -186,10 +186,10 @@ pub unsafe extern "C" fn llcl_context_duplicate(
 /// Ends a context: leaves the world. Collective: returns when every living rank has called it.
 ///
 /// Operations under way end first, each once: those that can end within LLCL_FINALIZE_MS end
-/// normally, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and messages
-/// that were sent before, and responses to them, are handled. All regions, teams and plans of the
-/// context end with it, and so do all pointers into their memory; the program does not have to free
-/// them before.
+/// normally, the others with LLCL_ERR_CANCELED. Meanwhile other ranks are still served, and
+/// messages that were sent before, and responses to them, are handled. All regions, teams and plans
+/// of the context end with it, and so do all pointers into their memory; the program does not have
+/// to free them before.
 /// `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
 /// LLCL_ERR_STATE (inside a callback, ended before, or in a forked child).
 /// LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a

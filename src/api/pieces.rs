@@ -43,7 +43,7 @@ pub trait Described {
     unsafe fn many(&self, op: Op) -> Result<Many>;
 
     /// Copies everything if the caller can do it by loads and stores. Ignores the flags and fires
-    /// no completion. False: the long way begins anew; pieces of lists may have been copied.
+    /// no completion. False: the long path begins anew; pieces of lists may have been copied.
     ///
     /// # Safety
     /// As of many().
@@ -101,7 +101,7 @@ pub unsafe fn post_many<P: Described>(
     unsafe { do_at_once(call, context, params).unwrap_or_else(|| submit(call, context, params)) }
 }
 
-/// None: the request takes the long way.
+/// None: the request takes the long path.
 ///
 /// # Safety
 /// As of post_many().

@@ -15,7 +15,7 @@ use crate::util::status::{Result, Status};
 
 /// The parameters of an operation.
 pub trait Parameters {
-    /// Whether offload mode has a short way into the command queue for the operation.
+    /// Whether offload mode has a short path into the command queue for the operation.
     const QUEUES_QUICKLY: bool = false;
 
     /// Makes the request; an error if a parameter is wrong that can be checked without a context.
@@ -102,7 +102,7 @@ pub(super) unsafe fn both<'a, P>(
 }
 
 /// Does an operation at once, if possible, and fires its completions; with FLAG_DONE it answers
-/// LLCL_DONE and fires none. None: the operation takes the long way.
+/// LLCL_DONE and fires none. None: the operation takes the long path.
 ///
 /// # Safety
 /// As of do_quickly().

@@ -42,8 +42,8 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
     guard(|| unsafe { live(context)? }.flush(None))
 }
 
-/// Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and then
-/// sleeps.
+/// Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and
+/// then sleeps.
 ///
 /// Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
 /// a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
@@ -318,9 +318,9 @@ pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> l
 /// `context`: a live context.
 /// LLCL_OK, whether there was anything to do or not. In offload mode the call leaves commands and
 /// answers to the progress thread: it only posts parked requests, runs polled handlers and polls a
-/// network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
-/// Any thread may call it; callbacks may run on it. Where a network is polled, MPI's for example, a
-/// call that found nothing lets other threads have the core.
+/// network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context
+/// is being finalized. Any thread may call it; callbacks may run on it. Where a network is polled,
+/// MPI's for example, a call that found nothing lets other threads have the core.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_progress(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a live context.

@@ -30,7 +30,7 @@ use external::{HubRequests, HubThread};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use world::Seat;
+use world::TakenRank;
 
 /// The card that a rank has published: bytes, and a descriptor that belongs to the receiver.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub struct Bootstrap {
     size: u32,
     link: Link,
     /// A place in a world of this process, until this rank has left it.
-    seat: Mutex<Option<Seat>>,
+    taken_rank: Mutex<Option<TakenRank>>,
     /// In a world of another launcher: the thread of the hub, at the lowest rank of a machine.
     host: Mutex<Option<HubThread>>,
     hub_requests: Option<Arc<HubRequests>>,
@@ -182,7 +182,7 @@ impl Bootstrap {
             rank,
             size,
             link,
-            seat: Mutex::new(None),
+            taken_rank: Mutex::new(None),
             host: Mutex::new(None),
             hub_requests: None,
             hubs: None,
@@ -197,10 +197,10 @@ impl Bootstrap {
     /// The place of `rank` in a world of this process. `ERR_STATE` the second time, `ERR_RANGE`
     /// where there is no such rank.
     pub fn from_world(world: &World, rank: u32) -> Result<Bootstrap> {
-        let (end, seat) = world.take(rank)?;
+        let (end, taken_rank) = world.take(rank)?;
         let link = Link::Hub(Client::join(end, rank, world.size(), false)?);
         let joined = Bootstrap::of(rank, world.size(), link);
-        Ok(Bootstrap { seat: Mutex::new(Some(seat)), processes: false, ..joined })
+        Ok(Bootstrap { taken_rank: Mutex::new(Some(taken_rank)), processes: false, ..joined })
     }
 
     /// This rank's number.
@@ -349,7 +349,7 @@ impl Bootstrap {
             Link::Alone(alone) => alone.leave(),
             Link::Hub(client) => client.close(true),
         }
-        drop(lock(&self.seat).take());
+        drop(lock(&self.taken_rank).take());
         // Dropping it joins the hub's thread, which must not happen under the lock.
         let host = lock(&self.host).take();
         drop(host);

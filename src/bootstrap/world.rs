@@ -20,16 +20,16 @@ pub struct World {
     size: u32,
     /// The ends of the ranks that are not taken yet.
     ends: Mutex<Vec<Option<OwnedFd>>>,
-    seated: Arc<AtomicUsize>,
+    taken: Arc<AtomicUsize>,
     gate: Gate,
     stop: Arc<Wake>,
     thread: Option<Thread>,
 }
 
 /// A rank that is in use; dropped when the rank has left or died.
-pub(super) struct Seat(Arc<AtomicUsize>);
+pub(super) struct TakenRank(Arc<AtomicUsize>);
 
-impl Drop for Seat {
+impl Drop for TakenRank {
     fn drop(&mut self) {
         // Release: everything that the rank did happens before `is_idle` answers true; pairs with
         // its Acquire.
@@ -45,8 +45,8 @@ impl World {
         let stopped = stop.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || serve(hub, &stopped))?;
         let ends = Mutex::new(ends.into_iter().map(Some).collect());
-        let seated = Arc::new(AtomicUsize::new(0));
-        Ok(World { size, ends, seated, gate, stop, thread: Some(thread) })
+        let taken = Arc::new(AtomicUsize::new(0));
+        Ok(World { size, ends, taken, gate, stop, thread: Some(thread) })
     }
 
     /// How many ranks it has.
@@ -61,11 +61,11 @@ impl World {
 
     /// Whether every rank that was taken has left or died.
     pub fn is_idle(&self) -> bool {
-        // Acquire: pairs with the Release of the last `Seat`.
-        self.seated.load(Ordering::Acquire) == 0
+        // Acquire: pairs with the Release of the last `TakenRank`.
+        self.taken.load(Ordering::Acquire) == 0
     }
 
-    pub(super) fn take(&self, rank: u32) -> Result<(OwnedFd, Seat)> {
+    pub(super) fn take(&self, rank: u32) -> Result<(OwnedFd, TakenRank)> {
         self.must_be_own()?;
         let mut ends = lock(&self.ends);
         let Some(end) = ends.get_mut(rank as usize) else {
@@ -75,8 +75,8 @@ impl World {
             fail!(ERR_STATE, "rank is {rank}, which was taken before, expected a rank once only");
         };
         // Relaxed: taking publishes nothing; the caller holds the world.
-        self.seated.fetch_add(1, Ordering::Relaxed);
-        Ok((end, Seat(self.seated.clone())))
+        self.taken.fetch_add(1, Ordering::Relaxed);
+        Ok((end, TakenRank(self.taken.clone())))
     }
 }
 

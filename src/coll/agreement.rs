@@ -239,7 +239,7 @@ impl Group {
             return Ok(Target::Far);
         }
         self.wait(services, || {
-            if services.routes.hear_refusal(peer, self.name) {
+            if services.routes.see_refusal(peer, self.name) {
                 return Ok(Some(Target::Nothing));
             }
             let Some(board) = services.routes.announced(peer, self.name) else { return Ok(None) };

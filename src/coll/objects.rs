@@ -12,7 +12,7 @@ use crate::coll::team::Team;
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::once::Once;
-use crate::util::shells::Shells;
+use crate::util::quarantine::Quarantine;
 use crate::util::status::{Error, Result, Status};
 use std::collections::VecDeque;
 use std::ffi::CString;
@@ -85,8 +85,8 @@ pub struct PlanHandle {
 }
 
 /// Handles of contexts that have ended.
-static TEAMS: Shells<TeamHandle> = Shells::new();
-static PLANS: Shells<PlanHandle> = Shells::new();
+static TEAMS: Quarantine<TeamHandle> = Quarantine::new();
+static PLANS: Quarantine<PlanHandle> = Quarantine::new();
 
 /// The handles of a context.
 #[derive(Default)]
@@ -109,7 +109,7 @@ impl<T> Default for Table<T> {
 
 impl<T> Table<T> {
     /// An unused handle: a freed one, one of `ended`, or a new one.
-    fn place(&mut self, ended: &Shells<T>, make: impl FnOnce(usize) -> T) -> &T {
+    fn place(&mut self, ended: &Quarantine<T>, make: impl FnOnce(usize) -> T) -> &T {
         let again = if self.freed.len() > NOT_REUSED { self.freed.pop_front() } else { None };
         let at = again.unwrap_or_else(|| {
             self.all.push(ended.place(make(self.all.len())));

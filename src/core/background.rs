@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 pub trait Task: Send + Sync {
     /// Does the work that is ready. True: there was some.
     fn advance(&self) -> bool;
-    /// Called before the progress thread sleeps; from now on a thread that needs it rings. True: work
-    /// has arrived meanwhile, and the progress thread must not sleep.
+    /// Called before the progress thread sleeps; from now on a thread that needs it rings. True:
+    /// work has arrived meanwhile, and the progress thread must not sleep.
     fn begin_sleep(&self) -> bool;
     /// After begin_sleep(): how many of the enlisted pieces of work need no naps, because a thread
     /// rings when they can go on.

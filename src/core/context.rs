@@ -69,7 +69,7 @@ pub(super) struct Quick {
     ports: *const OnceBox<Port>,
     pub(super) own: OwnTable,
     waiters: *const Waiters,
-    short_ways: *const AtomicPtr<MessageSender<'static>>,
+    short_senders: *const AtomicPtr<MessageSender<'static>>,
     pub(super) counts: *const Counters,
 }
 
@@ -97,15 +97,15 @@ impl Quick {
         unsafe { &*self.ports.add(peer as usize) }.get()
     }
 
-    /// The sender for short messages to a peer, if they may take the short way.
+    /// The sender for short messages to a peer, if they may take the short path.
     #[inline(always)]
-    pub(super) fn short_way(&self, peer: u32) -> Option<&MessageSender<'static>> {
+    pub(super) fn short_sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
         if !self.has(peer) {
             return None;
         }
         // SAFETY: there are at least `peers` of them, and the context keeps the routes. Acquire:
         // pairs with the Release of the thread that has stored the sender.
-        unsafe { (*self.short_ways.add(peer as usize)).load(Ordering::Acquire).as_ref() }
+        unsafe { (*self.short_senders.add(peer as usize)).load(Ordering::Acquire).as_ref() }
     }
 }
 
@@ -272,7 +272,7 @@ impl Context {
             // SAFETY: the context keeps the routes, and they keep the port where it is.
             own: unsafe { routes.own().own_table() },
             waiters: routes.waiters(),
-            short_ways: routes.fabric().short_ways().as_ptr(),
+            short_senders: routes.fabric().short_senders().as_ptr(),
             counts: Arc::as_ptr(&post.counts),
         };
         let regions = Arc::new(Regions::new(
@@ -303,8 +303,8 @@ impl Context {
         })
     }
 
-    /// Called when the context has its final address. From now on the short paths reach no peer in a
-    /// forked child; the gate refuses the long path there.
+    /// Called when the context has its final address. From now on the short paths reach no peer in
+    /// a forked child; the gate refuses the long path there.
     pub fn set_final_address(&self) -> Result<()> {
         let peers = &raw const self.quick.peers;
         // SAFETY: the field stays as long as the context, and so does the answer.

@@ -1,5 +1,5 @@
-//! From a request for an active message to the slot at its receiver: the checks, the short path, and
-//! the long path through the lane.
+//! From a request for an active message to the slot at its receiver: the checks, the short path,
+//! and the long path through the lane.
 
 use crate::core::context::Context;
 use crate::core::poster::{Later, Poster};
@@ -61,9 +61,9 @@ impl Context {
     /// also reports errors.
     #[inline(always)]
     pub fn am_shortly(&self, peer: u32, message: &impl ShortMessage) -> Option<Status> {
-        // There is no short way in offload mode and during finalize, nor to a peer that was never
+        // There is no short path in offload mode and during finalize, nor to a peer that was never
         // sent to or is dead.
-        let sender = self.quick.short_way(peer)?;
+        let sender = self.quick.short_sender(peer)?;
         // None in the handler of a response.
         let own = pin::shown_number()?;
         match sender.send_short(message, own) {
@@ -81,7 +81,7 @@ impl Context {
     }
 
     /// Sends a message without reply and completions, if that is possible at once. False: it must
-    /// take the long way, which also reports errors.
+    /// take the long path, which also reports errors.
     ///
     /// # Safety
     /// Header and payload are valid for reading.
@@ -273,7 +273,9 @@ impl Poster {
             });
             let mut command = Command::new(Op::MESSAGE, send.peer);
             command.local = Box::into_raw(late).cast();
-            self.lane.put(&command, &[]).inspect_err(|_| drop(take_deferred(command.local)))?
+            // SAFETY: made above; the queue has not taken the command.
+            let discard = |_: &Error| drop(unsafe { take_deferred(command.local) });
+            self.lane.put(&command, &[]).inspect_err(discard)?
         };
         match self.lane.execution() == Execution::Auto && send.flags & FLAG_DEFER == 0 {
             true => self.lane.wake_executor(asleep),

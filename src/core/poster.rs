@@ -195,11 +195,11 @@ impl Poster {
         let parked: Vec<_> = self.parked().entries.iter().map(|(_, it)| it.clone()).collect();
         let lacks_slots = |it: &Arc<dyn Later>| {
             let sender = it.waits_for_slots(self).filter(|it| !it.may_have_credit(Class::Requests));
-            sender.map(MessageSender::wish_for_requests).is_some()
+            sender.map(MessageSender::ask_wake_for_requests).is_some()
         };
         let asked = parked.iter().filter(|it| lacks_slots(it)).count();
-        // After the fence either the peer that frees slots sees the wish, or this thread sees the
-        // slots; see Wishes.
+        // After the fence either the peer that frees slots sees the request, or this thread sees
+        // the slots; see WakeRequests.
         if asked == 0 || !heavy_fence() {
             return false;
         }

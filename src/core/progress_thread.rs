@@ -22,7 +22,8 @@ const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_mi
 /// ringing does not ring; after this time the thread finds its message.
 pub(super) const SLEEP: Duration = Duration::from_secs(1);
 
-/// The size of the thread's stack, on which callbacks run. Only the pages that they use take memory.
+/// The size of the thread's stack, on which callbacks run. Only the pages that they use take
+/// memory.
 pub(super) const STACK: usize = 1 << 20;
 
 /// The parts of a context that the thread advances.

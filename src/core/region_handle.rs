@@ -4,7 +4,7 @@
 use crate::core::region::{Regions, Wanted};
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::util::shells::Shells;
+use crate::util::quarantine::Quarantine;
 use crate::util::status::Result;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 const QUARANTINE: usize = 256;
 
 /// Handles of contexts that have ended.
-static ENDED: Shells<RegionHandle> = Shells::new();
+static ENDED: Quarantine<RegionHandle> = Quarantine::new();
 
 /// The object behind a user's handle.
 #[derive(Debug)]

@@ -87,7 +87,7 @@ impl Context {
         if port.waiters().any_at(to) { Quick::Wake(port) } else { Quick::Done }
     }
 
-    /// Reads; false: it takes the long way.
+    /// Reads; false: it takes the long path.
     #[inline]
     pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
         let Some(port) = self.quick.port(peer.into()) else { return false };
@@ -99,7 +99,7 @@ impl Context {
         true
     }
 
-    /// Writes from a region; false: it takes the long way.
+    /// Writes from a region; false: it takes the long path.
     #[inline]
     pub fn write_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
         let Some(port) = self.quick.port(peer.into()) else { return false };
@@ -112,7 +112,7 @@ impl Context {
         true
     }
 
-    /// Writes from the caller's memory; false: it takes the long way.
+    /// Writes from the caller's memory; false: it takes the long path.
     ///
     /// # Safety
     /// `from` is valid for reading `size` bytes.
@@ -133,7 +133,7 @@ impl Context {
         true
     }
 
-    /// Writes from a region and then changes the signal word; false: it takes the long way.
+    /// Writes from a region and then changes the signal word; false: it takes the long path.
     #[inline]
     pub fn write_signal_quickly(
         &self,

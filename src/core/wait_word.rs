@@ -67,8 +67,8 @@ impl Context {
         if peer >= self.size() {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        // The caller's stores come before: the sleeping thread has made the kernel execute a fence in
-        // this thread (`transport::sleepers`).
+        // The caller's stores come before: the sleeping thread has made the kernel execute a fence
+        // in this thread (`transport::sleepers`).
         if let Some(port) = self.routes.known(peer) {
             port.waiters().touched_anything();
         }

@@ -397,13 +397,15 @@ impl LaneState {
                 Op::NOTHING => {}
                 Op::FLUSH => self.start_flush(routes, command),
                 Op::MESSAGE => {
-                    take_deferred(command.local).end(&self.post, Status::ERR_CANCELED);
+                    // SAFETY: the command has the box of its message, and ends here.
+                    unsafe { take_deferred(command.local) }.end(&self.post, Status::ERR_CANCELED);
                     count += 1;
                 }
                 Op::PIECES => {
                     // Its pieces that are in flight end below.
                     let failure = Error::bare(Status::ERR_CANCELED);
-                    self.end_piece(routes, command.local.cast(), Some(failure), 0);
+                    // SAFETY: the command has the box of its pieces, and ends here.
+                    unsafe { self.end_piece(routes, command.local.cast(), Some(failure), 0) };
                     count += 1;
                 }
                 Op::NOTICE => notices::end(&command, Status::ERR_CANCELED),

@@ -18,7 +18,8 @@ impl LaneState {
         if self.slots.is_full() {
             return false;
         }
-        let mut deferred = take_deferred(command.local);
+        // SAFETY: a command Op::MESSAGE has the box of its message, and is executed once.
+        let mut deferred = unsafe { take_deferred(command.local) };
         self.order += 1;
         deferred.order = self.order;
         if deferred.needs_data {
@@ -43,7 +44,8 @@ impl LaneState {
 
     /// The write of a LONG message's payload has ended: sends the message, or reports the failure.
     pub(super) fn payload_written(&mut self, write: &Command, status: Status) {
-        let mut deferred = take_deferred(write.operand as *mut u8);
+        // SAFETY: the write was made for this message, has its box, and ends once.
+        let mut deferred = unsafe { take_deferred(write.operand as *mut u8) };
         if status != Status::OK {
             return deferred.end(&self.post, status);
         }

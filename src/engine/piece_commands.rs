@@ -58,7 +58,8 @@ impl LaneState {
             return false;
         }
         self.order += 1;
-        self.end_piece(routes, place, None, self.order);
+        // SAFETY: as above.
+        unsafe { self.end_piece(routes, place, None, self.order) };
         true
     }
 
@@ -66,22 +67,25 @@ impl LaneState {
     pub(super) fn end_pieces(&mut self, routes: &Routes, operation: &InFlight, status: Status) {
         let failure = (status != Status::OK).then(|| Error::bare(status));
         let place = operation.command.operand as *mut Pieces;
-        self.end_piece(routes, place, failure, operation.order);
+        // SAFETY: the operation is that of a piece, which has ended once.
+        unsafe { self.end_piece(routes, place, failure, operation.order) };
     }
 
     /// Counts an end by end_one(). The last one changes the signal word, if there is one, or fires
     /// the completion. The signal's operation gets the number `order` of the piece that has ended
     /// last, so a flush that waits for the piece waits for the signal, too. The table has a free
     /// slot for it.
-    pub(super) fn end_piece(
+    ///
+    /// # Safety
+    /// As of end_one().
+    pub(super) unsafe fn end_piece(
         &mut self,
         routes: &Routes,
         place: *mut Pieces,
         failure: Option<Error>,
         order: u64,
     ) {
-        // SAFETY: the pointer is from a command of pieces or from one of its pieces, each of which
-        // ends once; the caller holds the role.
+        // SAFETY: as the caller promises.
         match unsafe { end_one(place, failure) } {
             None => {}
             Some((whole, Some(error))) => fire_failure(routes, &whole, &error),

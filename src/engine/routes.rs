@@ -354,15 +354,15 @@ impl Routes {
         self.fabric.refuse(name)
     }
 
-    /// How many peers have read the refusal by hear_refusal().
-    pub fn heard(&self, name: u64) -> u64 {
-        self.fabric.heard(name)
+    /// How many peers have read the refusal by see_refusal().
+    pub fn refusals_seen(&self, name: u64) -> u64 {
+        self.fabric.refusals_seen(name)
     }
 
-    /// Whether a connected peer refuses a name; counts this rank in the peer's heard(). The caller
-    /// repeats announced() and this until one of them succeeds; true is returned once.
-    pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
-        self.fabric.hear_refusal(peer, name)
+    /// Whether a connected peer refuses a name; counts this rank in the peer's refusals_seen(). The
+    /// caller repeats announced() and this until one of them succeeds; true is returned once.
+    pub fn see_refusal(&self, peer: u32, name: u64) -> bool {
+        self.fabric.see_refusal(peer, name)
     }
 
     /// Withdraws the name of announce() or refuse().
@@ -411,8 +411,8 @@ impl Routes {
             self.deaths.fetch_add(1, Ordering::Release);
             // Threads that wait for a contact with the peer must give up.
             self.notify_contacts();
-            // The peer may have died after it opened the door of the thread that runs handlers and
-            // before it rang.
+            // The peer may have died after it taken the wake flag of the thread that runs handlers
+            // and before it rang.
             self.segment.control().message_head().requests.bell().ring();
             // Wakes threads that wait for a store of this peer.
             self.waiters().touched_anything();

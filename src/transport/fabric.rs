@@ -220,8 +220,8 @@ impl Fabric {
     }
 
     /// Number of peers that have seen the refusal.
-    pub fn heard(&self, name: u64) -> u64 {
-        self.own.control().names().heard(name)
+    pub fn refusals_seen(&self, name: u64) -> u64 {
+        self.own.control().names().refusals_seen(name)
     }
 
     /// Ends announce() and refuse().
@@ -231,8 +231,8 @@ impl Fabric {
 
     /// Whether a connected peer of this node refuses a name. A true answer counts as seen, so a
     /// caller does not ask again after it.
-    pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
-        self.node.hear_refusal(peer, name)
+    pub fn see_refusal(&self, peer: u32, name: u64) -> bool {
+        self.node.see_refusal(peer, name)
     }
 
     /// The place that a connected peer of this node has published under a name.
@@ -256,8 +256,8 @@ impl Fabric {
 
     /// The senders for short messages, by rank; null: short messages to this rank use put(). The
     /// senders live as long as the fabric, and need no look-up and no check of the peer.
-    pub fn short_ways(&self) -> &[AtomicPtr<Peer>] {
-        self.node.short_ways()
+    pub fn short_senders(&self) -> &[AtomicPtr<Peer>] {
+        self.node.short_senders()
     }
 
     /// The sending state towards this rank itself or a connected peer; made at the first use.

@@ -191,9 +191,9 @@ pub enum Class {
     Replies,
     /// Active messages that a handler sends in response to a message.
     Responses,
-    /// Requests to the receiver's agent.
+    /// Requests to the receiver as the owner of memory.
     Lib,
-    /// Answers of agents to such requests.
+    /// Answers to such requests.
     Answers,
 }
 

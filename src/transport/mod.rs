@@ -1,8 +1,8 @@
 //! Layer 2: transports, by which a rank reaches the memory of its peers. A transport tells how a
-//! remote address is reached ([`Access`]), carries [`Message`]s to the peer's agent (the peer's
-//! holder of the engine lane's role), and brings the answers back. Any thread accesses mapped
-//! memory directly. Only operations that need the peer's agent use `post` and `poll`; the holder of
-//! this rank's role calls these.
+//! remote address is reached ([`Access`]), carries requests ([`Message`]) to the owner of memory,
+//! and brings the answers back. At the owner, the holder of the engine lane's role serves them. Any
+//! thread accesses mapped memory directly. Only operations that the owner must execute use `post`
+//! and `poll`; the holder of this rank's role calls these.
 //!
 //! [`loopback`] is the smallest transport: read it first. Transports do not know each other. The
 //! layers above use [`fabric`], which chooses the transport for each peer.
@@ -35,7 +35,7 @@ pub enum Access {
     Mapped,
     /// The kernel copies from and to this address of the peer's process.
     Kernel(u64),
-    /// Only the owner accesses the range, at this address, on request to its agent.
+    /// Only the owner accesses the range, at this address, on request.
     Message(u64),
     /// A network reads and writes the range, at this address of the peer's process; see
     /// `Fabric::post_remote`.
@@ -69,7 +69,7 @@ pub const SMALL_REPLY: usize = 80;
 /// Words of a [`Message`] besides its kind and tag.
 pub const MESSAGE_WORDS: usize = 5;
 
-/// A request to a peer's agent: plain data of fixed size. The engine defines kinds and words.
+/// A request to a peer: plain data of fixed size. The engine defines kinds and words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Message {
@@ -128,7 +128,7 @@ pub trait Transport: Send + Sync {
     fn kernel_refusals(&self, port: &Port) -> (i32, i32);
 
     /// Copies the remote buffer of each pair to the local one. ERR_UNSUPPORTED: nothing was copied;
-    /// the caller must request the copy from the peer's agent.
+    /// the caller must request the copy from the peer.
     ///
     /// # Safety
     /// The local buffers are valid for writing.
@@ -141,7 +141,7 @@ pub trait Transport: Send + Sync {
     /// The local buffers are valid for reading.
     unsafe fn kernel_write(&self, port: &Port, pairs: &[Pair]) -> Result<()>;
 
-    /// Sends a request to the peer's agent, with up to CHUNK bytes, and wakes it if it sleeps.
+    /// Sends a request to the peer, with up to CHUNK bytes, and wakes it if it sleeps.
     fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted;
 
     /// Answers a request, with up to CHUNK bytes. There is always a free slot, since the requester

@@ -49,6 +49,6 @@ pub enum Stopped {
     /// The network's queue is full, the connection is not there yet, or the network has lost the
     /// peer: try again later.
     Later,
-    /// The network cannot execute the operation: request it from the owner's agent.
+    /// The network cannot execute the operation: request it from the owner.
     NeedsOwner,
 }

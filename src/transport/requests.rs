@@ -1,4 +1,5 @@
-//! Conversion between requests to agents, with their answers, and the frames in which they travel.
+//! Conversion between requests to owners of memory, with their answers, and the frames in which
+//! they travel.
 
 use crate::transport::frame::{Arrived, Frame, REPLY};
 use crate::transport::{MESSAGE_WORDS, Message, Reply};

@@ -2,8 +2,8 @@
 //!
 //! The end of a sleep takes some 40 us, so a sleep comes last. But a thread that spins on the core
 //! that the other thread needs delays both. So the thread first spins for a short time, and then
-//! yields its core before every further look. If no other thread wants to run, a yield takes a fifth
-//! of a microsecond.
+//! yields its core before every further look. If no other thread wants to run, a yield takes a
+//! fifth of a microsecond.
 //!
 //! How short that time is follows from the thread's last yield, see `keep_after`.
 

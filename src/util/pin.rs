@@ -92,7 +92,7 @@ pub fn thread_number() -> Option<usize> {
 }
 
 /// Like thread_number(), but None between hide_number() and show_number(). So one load says both
-/// that the thread has a number and that it may use the short ways.
+/// that the thread has a number and that it may use the short paths.
 #[inline(always)]
 pub fn shown_number() -> Option<usize> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.

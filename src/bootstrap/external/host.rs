@@ -30,7 +30,7 @@ pub type Carry = Box<dyn Fn(u32, Vec<u8>) + Send + Sync>;
 
 /// Requests of other threads of the process to the hub's thread.
 #[derive(Default)]
-struct Orders {
+struct Pending {
     /// The hub of each rank; None: not known yet.
     hubs: Option<Arc<[u32]>>,
     /// The cards of the ranks of other machines.
@@ -43,10 +43,10 @@ struct Orders {
     wire_failed: bool,
 }
 
-/// See [`Orders`].
+/// See [`Pending`].
 pub struct HubRequests {
     wake: Wake,
-    orders: Mutex<Orders>,
+    pending: Mutex<Pending>,
 }
 
 /// Dropped when the rank in whose process the hub runs has left.
@@ -70,17 +70,17 @@ impl Host {
         (me, size): (u32, u32),
     ) -> Result<(OwnedFd, Host)> {
         let (ours, theirs) = socket::pair()?;
-        let hub_requests = Arc::new(HubRequests { wake: Wake::new()?, orders: Mutex::default() });
-        let mut seats: Vec<Option<OwnedFd>> = (0..size).map(|_| None).collect();
-        seats[me as usize] = Some(ours);
-        let door = Door { listener, secret, seats, unknown: Vec::new() };
-        let orders = hub_requests.clone();
+        let hub_requests = Arc::new(HubRequests { wake: Wake::new()?, pending: Mutex::default() });
+        let mut connections: Vec<Option<OwnedFd>> = (0..size).map(|_| None).collect();
+        connections[me as usize] = Some(ours);
+        let acceptor = Acceptor { listener, secret, connections, unknown: Vec::new() };
+        let pending = hub_requests.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || {
-            if let Some((seats, hubs)) = door.all_seated(me, &orders) {
+            if let Some((connections, hubs)) = acceptor.accept_all(me, &pending) {
                 let several = hubs.iter().any(|hub| *hub != me);
                 let log = several.then(|| Log::new(me, hubs));
-                if let Ok(hub) = Hub::with(seats, log) {
-                    serve(hub, me, &orders);
+                if let Ok(hub) = Hub::with(connections, log) {
+                    serve(hub, me, &pending);
                 }
             }
         })?;
@@ -96,76 +96,77 @@ impl Host {
 impl HubRequests {
     /// Tells the hub, for each rank, the rank in whose process its hub runs.
     pub(super) fn set_hubs(&self, hubs: Arc<[u32]>) {
-        self.give(|orders| orders.hubs = Some(hubs));
+        self.give(|pending| pending.hubs = Some(hubs));
     }
 
     /// Gives it the cards of the ranks of other machines.
     pub(in crate::bootstrap) fn set_cards(&self, cards: Vec<Vec<u8>>) {
-        self.give(|orders| orders.cards = Some(cards));
+        self.give(|pending| pending.cards = Some(cards));
     }
 
     /// Gives it the function that sends packets to other hubs.
     pub(in crate::bootstrap) fn carry_by(&self, carry: Carry) {
-        self.give(|orders| orders.carry = Some(carry));
+        self.give(|pending| pending.carry = Some(carry));
     }
 
     /// Tells it that the wire has failed: it ends.
     pub(in crate::bootstrap) fn wire_failed(&self) {
-        self.give(|orders| orders.wire_failed = true);
+        self.give(|pending| pending.wire_failed = true);
     }
 
     /// A packet of another hub.
     pub(in crate::bootstrap) fn relayed(&self, from: u32, packet: Vec<u8>) {
-        self.give(|orders| orders.relayed.push((from, packet)));
+        self.give(|pending| pending.relayed.push((from, packet)));
     }
 
-    fn give(&self, give: impl FnOnce(&mut Orders)) {
-        give(&mut lock(&self.orders));
+    fn give(&self, give: impl FnOnce(&mut Pending)) {
+        give(&mut lock(&self.pending));
         self.wake.wake();
     }
 
-    fn take<T>(&self, take: impl FnOnce(&mut Orders) -> T) -> T {
+    fn take<T>(&self, take: impl FnOnce(&mut Pending) -> T) -> T {
         self.wake.clear();
-        take(&mut lock(&self.orders))
+        take(&mut lock(&self.pending))
     }
 }
 
 impl Drop for Host {
     fn drop(&mut self) {
-        self.hub_requests.give(|orders| orders.leaving = true);
+        self.hub_requests.give(|pending| pending.leaving = true);
         if let Some(thread) = self.thread.take() {
             thread.join();
         }
     }
 }
 
-struct Door {
+struct Acceptor {
     listener: OwnedFd,
     secret: Secret,
-    seats: Vec<Option<OwnedFd>>,
+    connections: Vec<Option<OwnedFd>>,
     /// Connections over which no rank has sent its hello yet.
     unknown: Vec<OwnedFd>,
 }
 
 /// Sockets to the ranks of this machine, and the hub of each rank.
-type Seated = (Vec<Option<OwnedFd>>, Arc<[u32]>);
+type Connected = (Vec<Option<OwnedFd>>, Arc<[u32]>);
 
-impl Door {
+impl Acceptor {
     /// Accepts all ranks of this machine. None: rank `me` has left before.
-    fn all_seated(mut self, me: u32, hub_requests: &HubRequests) -> Option<Seated> {
+    fn accept_all(mut self, me: u32, hub_requests: &HubRequests) -> Option<Connected> {
         // Whether the last accept() failed, for instance because this process has no descriptor
         // left.
         let mut refused = false;
         loop {
-            let (hubs, leaving) = hub_requests.take(|orders| (orders.hubs.clone(), orders.leaving));
+            let (hubs, leaving) =
+                hub_requests.take(|pending| (pending.hubs.clone(), pending.leaving));
             if leaving {
                 return None;
             }
             let all_here = |hubs: &Arc<[u32]>| {
-                hubs.iter().zip(&self.seats).all(|(hub, seat)| *hub != me || seat.is_some())
+                hubs.iter().zip(&self.connections).all(|(hub, place)| *hub != me || place.is_some())
             };
             if let Some(hubs) = hubs.filter(all_here) {
-                return Some((self.seats, hubs));
+                return Some((self.connections, hubs));
             }
             let mut waits = vec![interest(hub_requests.wake.as_fd(), libc::POLLIN)];
             let room = self.unknown.len() < MOST_UNKNOWN && !refused;
@@ -176,7 +177,7 @@ impl Door {
             refused = false;
             for at in (0..self.unknown.len()).rev().filter(|at| waits[at + 2].revents != 0) {
                 let connection = self.unknown.swap_remove(at);
-                self.seat(connection);
+                self.identify(connection);
             }
             if waits[1].revents != 0 {
                 match accept(self.listener.as_fd()) {
@@ -188,17 +189,17 @@ impl Door {
     }
 
     /// Keeps the connection if a rank has sent a valid hello; closes it otherwise.
-    fn seat(&mut self, connection: OwnedFd) {
+    fn identify(&mut self, connection: OwnedFd) {
         let mut buffer = [0; HELLO + 1];
         let said = socket::receive(connection.as_fd(), &mut buffer);
         // Without its descriptor a rank could not reach this one's memory.
         let Ok((said, Some(_))) = said else { return };
         let Some((_, rank)) = buffer[..said].split_last_chunk() else { return };
         let rank = u32::from_ne_bytes(*rank);
-        if let Some(seat @ None) = self.seats.get_mut(rank as usize)
+        if let Some(place @ None) = self.connections.get_mut(rank as usize)
             && buffer[..said] == hello(&self.secret, rank)[..]
         {
-            *seat = Some(connection);
+            *place = Some(connection);
         }
     }
 }
@@ -232,19 +233,19 @@ fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
         }
         let Ok(mut events) = hub.turn() else { return };
         if waits[1].revents != 0 {
-            let orders =
-                hub_requests.take(|orders| Orders { hubs: None, ..std::mem::take(orders) });
-            if orders.wire_failed {
+            let pending =
+                hub_requests.take(|pending| Pending { hubs: None, ..std::mem::take(pending) });
+            if pending.wire_failed {
                 return;
             }
-            if orders.leaving {
+            if pending.leaving {
                 until.get_or_insert(Instant::now() + LEAVE_GRACE);
             }
-            carry = orders.carry.or(carry);
-            if let Some(cards) = &orders.cards {
+            carry = pending.carry.or(carry);
+            if let Some(cards) = &pending.cards {
                 hub.far_cards(cards);
             }
-            for (from, packet) in &orders.relayed {
+            for (from, packet) in &pending.relayed {
                 events.extend(hub.relayed(*from, packet));
             }
         }

@@ -69,7 +69,7 @@ impl Board {
         let told = (0..group.steps()).map(tell).fold(Ok(()), Result::and);
         // The number of ranks that would write on this rank's board.
         let near = group.sources(services).1.len() as u64;
-        let heard = || services.routes.heard(group.name) >= near;
+        let heard = || services.routes.refusals_seen(group.name) >= near;
         let heard = group.wait(services, || Ok(heard().then_some(())));
         services.routes.withdraw(group.name);
         // Drops the sheets that ranks of other nodes have sent; nobody will read them.

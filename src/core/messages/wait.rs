@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 impl Context {
     /// Whether a poll finds no message where the last ones came, and has nothing else to do. It is
-    /// false in a callback: the long way reports the error.
+    /// false in a callback: the long path reports the error.
     #[inline(always)]
     pub fn am_poll_finds_nothing(&self) -> bool {
         self.routes.gate().is_open() && self.dispatcher.finds_nothing()

@@ -1,5 +1,5 @@
-//! The short way of many pieces, as that of `core::rma`: all of the memory is mapped, and no lock,
-//! queue or allocation is needed. What is refused here takes the long way, which also reports
+//! The short path of many pieces, as that of `core::rma`: all of the memory is mapped, and no lock,
+//! queue or allocation is needed. What is refused here takes the long path, which also reports
 //! errors.
 
 use super::lists::{List, copy_lists};

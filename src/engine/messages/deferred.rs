@@ -197,8 +197,11 @@ impl Deferred {
 }
 
 /// Takes the message of a command.
-pub fn take_deferred(address: *mut u8) -> Box<Deferred> {
-    // SAFETY: the address is that of a box, and a command is executed or cancelled once.
+///
+/// # Safety
+/// The address comes from Box::into_raw() of a Deferred, and is taken once.
+pub unsafe fn take_deferred(address: *mut u8) -> Box<Deferred> {
+    // SAFETY: as the caller promises.
     unsafe { Box::from_raw(address.cast::<Deferred>()) }
 }
 

@@ -7,11 +7,11 @@
 //! library do the work, and sleep when there is none: `llcl-handlers` (`core::handler_thread`) runs
 //! handlers, and the progress thread takes replies.
 //!
-//! A thread that sleeps must close the door of its share, which costs it a `membarrier`, and each
-//! sender a load of the door. A waiting thread that leaves does not close it, since that would cost
-//! too much each time. Instead, a library thread that finds that other threads have helped since it
-//! last looked (`others_helped`) naps without closing the door. A waiting thread that falls asleep
-//! itself first wakes the napping threads (`wake_napping_threads`).
+//! A thread that sleeps must arm the wake flag of its share, which costs it a `membarrier`, and
+//! each sender a load of the flag. A waiting thread that leaves does not arm it, since that would
+//! cost too much each time. Instead, a library thread that finds that other threads have helped
+//! since it last looked (`others_helped`) naps without arming the flag. A waiting thread that falls
+//! asleep itself first wakes the napping threads (`wake_napping_threads`).
 //!
 //! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers: `poll`
 //! has their polls, `sleep` their sleep until a message comes.
@@ -21,7 +21,7 @@ use crate::engine::messages::Handler;
 use crate::engine::messages::sender::MessagePost;
 use crate::engine::role::{Held, Role};
 use crate::transport::frame::{Arrived, Class, IDS};
-use crate::transport::memory::lookout::Lookout;
+use crate::transport::memory::arrival_hint::ArrivalHint;
 use crate::transport::memory::message_receiver::MessageReceiver;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -100,7 +100,7 @@ pub struct Dispatcher {
     offload: bool,
     /// For requests, replies and responses: by these, threads see without a role whether a message
     /// has come.
-    lookouts: [Arc<Lookout>; 3],
+    lookouts: [Arc<ArrivalHint>; 3],
     /// For each handler number: the calls under way without the role, of even and of odd versions.
     calls: Box<[[AtomicU32; 2]]>,
     /// The number of threads that want to change the table. While it is not 0, no thread takes the
@@ -114,7 +114,7 @@ pub struct Dispatcher {
     unnotified: AtomicBool,
     /// Whether `llcl-handlers`, and the progress thread, nap because other threads help.
     naps: [AtomicBool; 2],
-    /// Polled handlers: the number of threads of the program that sleep behind a closed door.
+    /// Polled handlers: the number of threads of the program that sleep behind an armed flag.
     parked: Mutex<u32>,
 }
 
@@ -208,7 +208,11 @@ impl Dispatcher {
         Dispatcher {
             name: poll::new_name(),
             size: post.routes.size(),
-            lookouts: [message_receiver.lookout(), replies.lookout(), responses.lookout()],
+            lookouts: [
+                message_receiver.arrival_hint(),
+                replies.arrival_hint(),
+                responses.arrival_hint(),
+            ],
             requests: Role::new(Requests {
                 message_receiver,
                 responses,

@@ -65,13 +65,14 @@ struct Retained {
     _bytes: Box<[u64]>,
 }
 
-/// Decodes a payload's address, see deferred::encode().
-fn place(bytes: (*const u8, usize)) -> Result<(Address, usize)> {
-    if bytes.1 != PLACE {
+/// Decodes the address in the payload of a message, see deferred::encode().
+fn place(arrived: &Arrived) -> Result<(Address, usize)> {
+    let (bytes, size) = arrived.payload();
+    if size != PLACE {
         return Err(Error::bare(Status::ERR_INVALID));
     }
-    // SAFETY: there are PLACE bytes.
-    let [offset, key, size] = unsafe { bytes.0.cast::<[u64; 3]>().read_unaligned() };
+    // SAFETY: there are PLACE bytes, in the slot of the message.
+    let [offset, key, size] = unsafe { bytes.cast::<[u64; 3]>().read_unaligned() };
     Ok((Address { offset, key }, size as usize))
 }
 
@@ -100,10 +101,9 @@ impl Message {
     /// Like new(), for the kinds LONG and BULK.
     #[cold]
     pub fn with_body(post: &Arc<MessagePost>, arrived: &Arrived) -> Result<Message> {
-        let payload = arrived.payload();
         let body = match u32::from(arrived.kind()) {
             LONG => {
-                let (address, size) = place(payload)?;
+                let (address, size) = place(arrived)?;
                 let _pinned = pin();
                 match post.routes.own().find(address, size as u64) {
                     Some(bytes) => Body::Here(bytes, size),
@@ -111,7 +111,7 @@ impl Message {
                 }
             }
             BULK => {
-                let (address, size) = place(payload)?;
+                let (address, size) = place(arrived)?;
                 Body::Bulk { address, size }
             }
             _ => return Err(Error::bare(Status::ERR_INVALID)),

@@ -153,15 +153,15 @@ impl MessagePost {
         }
     }
 
-    /// To be called before a sleep: notes a wish at each peer of a parked response, so that the
-    /// peer rings when it frees slots. The caller then executes the kernel's fence and calls
-    /// send_parked() once more. False: one of the peers does not ring.
-    pub fn wish_for_slots(&self) -> bool {
+    /// To be called before a sleep: leaves a wake request at each peer of a parked response, so
+    /// that the peer rings when it frees slots. The caller then executes the kernel's fence and
+    /// calls send_parked() once more. False: one of the peers does not ring.
+    pub fn ask_wake_for_slots(&self) -> bool {
         let (fabric, mut all_ring) = (self.routes.fabric(), true);
         if self.parked.any() {
             self.parked.each_peer(|peer| {
                 let sender = fabric.known_sender(peer).filter(|_| fabric.frees_wake(peer));
-                sender.map_or_else(|| all_ring = false, MessageSender::wish_for_responses);
+                sender.map_or_else(|| all_ring = false, MessageSender::ask_wake_for_responses);
             });
         }
         all_ring
@@ -169,7 +169,8 @@ impl MessagePost {
 
     /// Ends the request `tag` after its response was handled here, or could not be.
     pub fn responded(&self, tag: u64, status: Status) {
-        self.ended(tag, status, (std::ptr::null(), 0), || {});
+        // SAFETY: there are no bytes.
+        unsafe { self.ended(tag, status, (std::ptr::null(), 0), || {}) };
     }
 
     /// Keeps a reply to a peer that cannot be contacted now, for instance because no descriptor is
@@ -216,10 +217,14 @@ impl MessagePost {
     /// Ends the request of a reply. Calls `consumed` when the reply's slot may be freed, before any
     /// completion fires.
     pub fn answered(&self, reply: &Arrived, consumed: impl FnOnce()) {
-        self.ended(reply.tag(), Status(-i32::from(reply.id())), reply.payload(), consumed);
+        let (status, bytes) = (Status(-i32::from(reply.id())), reply.payload());
+        // SAFETY: the bytes lie in the reply's slot, which stays until `consumed` is called.
+        unsafe { self.ended(reply.tag(), status, bytes, consumed) };
     }
 
-    fn ended(
+    /// # Safety
+    /// The bytes are valid for reading until `consumed` is called.
+    unsafe fn ended(
         &self,
         tag: u64,
         mut status: Status,
@@ -231,8 +236,8 @@ impl MessagePost {
             if size > waiting.capacity {
                 status = Status::ERR_RANGE;
             } else {
-                // SAFETY: the slot holds `size` bytes until `consumed` is called; the user's buffer
-                // has room for them and is valid until the completion fires.
+                // SAFETY: as the caller promises; the user's buffer has room for the bytes and is
+                // valid until the completion fires.
                 unsafe { std::ptr::copy_nonoverlapping(bytes, waiting.reply, size) };
             }
         }

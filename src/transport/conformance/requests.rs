@@ -1,4 +1,4 @@
-//! Requests to agents: their data, and their slots.
+//! Requests to owners of memory: their data, and their slots.
 
 use super::*;
 use crate::transport::{CHUNK, CHUNKS};

@@ -1,6 +1,6 @@
 //! The fabric's part for peers behind a wire: which wire a job uses, its endpoint, and the
 //! [`Transport`] over it. Messages travel over the wire. If the wire reads and writes the memory of
-//! peers, operations on that memory are posted to it; else they are requests to the owner's agent.
+//! peers, operations on that memory are posted to it; else they are requests to the owner.
 
 use super::Fabric;
 use crate::bootstrap::{Bootstrap, Card};
@@ -139,9 +139,9 @@ pub fn modules() -> Vec<(String, String)> {
         _ => name,
     });
     let paths = module::folders().into_iter().flat_map(module::files);
-    let tell = |path: PathBuf| {
+    let describe = |path: PathBuf| {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let told = Module::load(&path).and_then(|module| {
+        let described = Module::load(&path).and_then(|module| {
             let [_, version, built_for] = module.names();
             module.probe()?;
             let use_ = match used.as_ref().is_some_and(|name| module::file_name(name) == file) {
@@ -150,9 +150,9 @@ pub fn modules() -> Vec<(String, String)> {
             };
             Ok(format!("{version}, built for {built_for}; {use_}"))
         });
-        (path.display().to_string(), told.unwrap_or_else(|error| format!("not used: {error}")))
+        (path.display().to_string(), described.unwrap_or_else(|error| format!("not used: {error}")))
     };
-    paths.map(tell).collect()
+    paths.map(describe).collect()
 }
 
 struct Started {
@@ -398,7 +398,7 @@ impl Transport for Fabric {
         match self.locate_far(port, address, size) {
             // The holder of the lane's role sends the question for the key. This callback may run
             // on the holder, and would wait for itself if it tried again until the key is known. So
-            // the access goes to the owner's agent, which checks each access anyway.
+            // the access goes to the owner, which checks each access anyway.
             Err(error) if error.status == Status::RETRY_CONNECTING && (self.in_callback)() => {
                 Ok(Access::Message(0))
             }

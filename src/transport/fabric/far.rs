@@ -7,7 +7,7 @@
 //! | its directory of regions | asked for at the first use of a key (`wire::imports`) |
 //! | which numbers have handlers | unknown; the end of a message tells that there was none |
 //! | its sleeping threads | the owner wakes them: it executes what is stored there |
-//! | its names, by which teams meet | `coll::agreement::far_sheets` sends their contents |
+//! | its names, by which the ranks of a team find each other's boards | `coll::agreement::far_sheets` sends their contents |
 
 use super::Fabric;
 use crate::bootstrap::Card;
@@ -200,7 +200,7 @@ impl Fabric {
                  does not reach it",
                 word.key
             ),
-            // As in Transport::locate(), except that the owner's agent cannot execute it instead.
+            // As in Transport::locate(), except that the owner's threads cannot execute it instead.
             Err(error) if error.status == Status::RETRY_CONNECTING && (self.in_callback)() => {
                 fail!(
                     ERR_STATE,
@@ -235,7 +235,7 @@ impl Fabric {
         entry.add_user(asker);
         let wire = self.wire.as_ref().and_then(|wire| wire.memory().wire_key(key));
         // For a wire the base is the region's address in this process; else it is the base in the
-        // directory, which the own agent understands.
+        // directory, which this rank's lane understands.
         let (base, [a, b, c, d]) = wire.unwrap_or((base, [0; 4]));
         let words = [base, length, wire.is_some().into(), a, b, c, d];
         let mut bytes = [0; IMPORT];

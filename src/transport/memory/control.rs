@@ -243,16 +243,20 @@ impl Control {
 
     /// The rank's message area, for its senders. Maps the slots at the first call.
     pub fn message_area(&self) -> Result<MessageArea<'_>> {
-        self.rest().map(|base| self.message_area_at(base))
+        // SAFETY: rest() is the base of the mapped slots.
+        self.rest().map(|base| unsafe { self.message_area_at(base) })
     }
 
     /// The message area, if this is the control area of this rank itself.
     pub fn own_message_area(&self) -> MessageArea<'_> {
         debug_assert!(self.near.length() == self.layout.total);
-        self.message_area_at(self.near.base())
+        // SAFETY: the whole area is mapped there.
+        unsafe { self.message_area_at(self.near.base()) }
     }
 
-    fn message_area_at(&self, base: *mut u8) -> MessageArea<'_> {
+    /// # Safety
+    /// The area's slots are mapped at their offsets from `base`, as long as this object lives.
+    unsafe fn message_area_at(&self, base: *mut u8) -> MessageArea<'_> {
         let Layout { message_area: sizes, claims, message_slots, payloads, .. } = self.layout;
         // SAFETY: the layout has that many claims and slots there, made of atomics and cells.
         let (claims, slots) = unsafe {

@@ -1,6 +1,6 @@
 //! The message area of a control area: the numbers that senders must know, the words by which
-//! senders wake sleeping receivers ([`Door`]) and receivers wake sleeping senders ([`Credit`],
-//! [`Wishes`]), the counters of the shares, and the places of claims, slots and payloads.
+//! senders wake sleeping receivers ([`WakeFlag`]) and receivers wake sleeping senders ([`Credit`],
+//! [`WakeRequests`]), the counters of the shares, and the places of claims, slots and payloads.
 
 use crate::transport::frame::IDS;
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare};
@@ -10,11 +10,11 @@ use crate::util::fence::{heavy_fence, light_fence};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 mod sizes;
-mod wishes;
+mod wake_requests;
 
 pub(super) use sizes::Numbers;
 pub use sizes::Sizes;
-pub use wishes::Wishes;
+pub use wake_requests::WakeRequests;
 
 #[cfg(all(test, loom))]
 mod models;
@@ -28,13 +28,13 @@ pub const RESPONSES: usize = SHARES + 1;
 pub const LARGE: usize = SHARES + 2;
 /// The share of responses whose payload is larger than `medium`.
 pub const LARGE_RESPONSES: usize = SHARES + 3;
-/// The share of requests to this rank's agent, for memory that only the agent can access.
+/// The share of requests to this rank as the owner of memory that only it can access.
 pub const LIB: usize = SHARES + 4;
-/// The share of answers of other ranks' agents to this rank's requests.
+/// The share of answers of other owners to this rank's requests.
 pub const ANSWERS: usize = SHARES + 5;
-/// The share of requests to this rank's agent with more bytes than SMALL_REQUEST.
+/// The share of such requests with more bytes than SMALL_REQUEST.
 pub const LARGE_LIB: usize = SHARES + 6;
-/// The share of answers of agents with more bytes than SMALL_REPLY.
+/// The share of such answers with more bytes than SMALL_REPLY.
 pub const LARGE_ANSWERS: usize = SHARES + 7;
 /// Number of shares of all kinds.
 pub const KINDS: usize = SHARES + 8;
@@ -57,12 +57,12 @@ pub enum Policy {
 pub struct Line(pub AtomicU64);
 
 /// Tells senders whether the receiver sleeps, so that they ring its bell only then. A receiver that
-/// is about to sleep closes the door; a sender that finds it closed after it has published a
-/// message opens it and rings.
+/// is about to sleep arms the flag. A sender that finds it armed after it has published a message
+/// clears it and rings.
 #[repr(C)]
 #[derive(Debug, Default)]
-pub struct Door {
-    asleep: AtomicU32,
+pub struct WakeFlag {
+    armed: AtomicU32,
     bell: Bell,
 }
 
@@ -72,17 +72,17 @@ pub struct MessageHead {
     /// A bit for each number of a handler: whether there is one.
     handlers: [AtomicU64; IDS / 64],
     /// For the thread that runs handlers.
-    pub requests: Door,
+    pub requests: WakeFlag,
     /// For the thread that takes replies.
-    pub replies: Door,
+    pub replies: WakeFlag,
     /// For the progress thread, which sleeps on the control area's bell.
-    pub lane: Door,
+    pub lane: WakeFlag,
     /// Senders that sleep until request slots are free.
     pub credit: Credit,
     /// Ranks whose handler threads wait for free slots for responses.
-    pub wishes: Wishes,
+    pub response_wakes: WakeRequests,
     /// Ranks whose progress threads wait for free slots for requests.
-    pub request_wishes: Wishes,
+    pub request_wakes: WakeRequests,
     /// Policy limit: number of messages that senders have counted.
     pub sent: Line,
     /// Policy limit: number of messages that the receiver has consumed.
@@ -145,59 +145,60 @@ impl MessageHead {
     }
 }
 
-impl Door {
-    /// Call it after publishing a message. True: the receiver sleeps, and this caller must ring.
+impl WakeFlag {
+    /// Call it after publishing a message. True: the flag was armed and is clear now, and this
+    /// caller must ring.
     #[inline(always)]
-    pub fn knock(&self) -> bool {
-        self.may_be_closed() && self.asleep.swap(0, Ordering::AcqRel) != 0
+    pub fn take(&self) -> bool {
+        self.may_be_armed() && self.armed.swap(0, Ordering::AcqRel) != 0
     }
 
-    /// Whether knock() must be called.
+    /// Whether take() must be called.
     #[inline(always)]
-    pub fn may_be_closed(&self) -> bool {
+    pub fn may_be_armed(&self) -> bool {
         // Keeps the compiler from moving the load before the publication; the receiver's heavy
-        // fence in close() orders the processor.
+        // fence in arm() orders the processor.
         light_fence();
-        self.asleep.load(Ordering::Relaxed) != 0
+        self.armed.load(Ordering::Relaxed) != 0
     }
 
-    /// Announces that the receiver will sleep. The receiver then checks for messages once more.
+    /// Arms the flag: the receiver will sleep. The receiver then checks for messages once more.
     /// False: the kernel has no fence, so a sender may miss this, and the receiver must limit its
     /// sleep.
-    pub fn close(&self) -> bool {
-        self.asleep.store(1, Ordering::SeqCst);
+    pub fn arm(&self) -> bool {
+        self.armed.store(1, Ordering::SeqCst);
         heavy_fence()
     }
 
-    /// knock() at a door that was closed by close_fenced().
+    /// take() of a flag that was armed by arm_fenced().
     #[inline(always)]
-    pub fn knock_fenced(&self) -> bool {
-        // Between the publication and the load; pairs with the fence in close_fenced().
+    pub fn take_fenced(&self) -> bool {
+        // Between the publication and the load; pairs with the fence in arm_fenced().
         fence(Ordering::SeqCst);
-        self.knock()
+        self.take()
     }
 
-    /// close() without a system call, for a receiver that sleeps often. All its senders call
-    /// knock_fenced().
-    pub fn close_fenced(&self) {
-        self.asleep.store(1, Ordering::Relaxed);
-        // Between the store and the receiver's last check; pairs with the fence in knock_fenced().
+    /// arm() without a system call, for a receiver that sleeps often. All its senders call
+    /// take_fenced().
+    pub fn arm_fenced(&self) {
+        self.armed.store(1, Ordering::Relaxed);
+        // Between the store and the receiver's last check; pairs with the fence in take_fenced().
         fence(Ordering::SeqCst);
     }
 
-    /// Announces that the receiver is awake.
-    pub fn open(&self) {
-        if self.asleep.load(Ordering::Relaxed) != 0 {
-            self.asleep.store(0, Ordering::Relaxed);
+    /// Clears the flag: the receiver is awake.
+    pub fn disarm(&self) {
+        if self.armed.load(Ordering::Relaxed) != 0 {
+            self.armed.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Whether it is closed, and no sender has knocked since.
-    pub fn is_closed(&self) -> bool {
-        self.asleep.load(Ordering::Relaxed) != 0
+    /// Whether it is armed, and no sender has taken it since.
+    pub fn is_armed(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) != 0
     }
 
-    /// The door's own bell. Only `requests` uses it: the other receivers sleep on the bell of the
+    /// The flag's own bell. Only `requests` uses it: the other receivers sleep on the bell of the
     /// control area.
     pub fn bell(&self) -> &Bell {
         &self.bell

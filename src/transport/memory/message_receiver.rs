@@ -3,10 +3,10 @@
 //! shares.
 
 use crate::transport::frame::{Arrived, Class, Envelope, HEADER};
-use crate::transport::memory::lookout::Lookout;
+use crate::transport::memory::arrival_hint::ArrivalHint;
 use crate::transport::memory::message_area::{
-    ANSWERS, Door, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea, Policy,
-    REPLIES, RESPONSES,
+    ANSWERS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea, Policy, REPLIES,
+    RESPONSES, WakeFlag,
 };
 use crate::transport::memory::message_sender::INLINE_BYTES;
 use crate::transport::memory::segment::Segment;
@@ -27,7 +27,7 @@ const LOOKS: u32 = 1024;
 const QUIET: u32 = 32;
 /// One of so many polls without a message is at all shares; the others are at the share of the last
 /// message. Messages with large payloads, in a share of their own, wait a little longer for this.
-const ASKEW: u32 = 8;
+const ALL_SHARES: u32 = 8;
 /// Polls without a message after which the receiver wakes another sender, since the one that it
 /// woke has sent nothing: longer than a wake-up takes.
 const AGAIN: u32 = 4096;
@@ -40,7 +40,7 @@ use asides::Aside;
 pub use run::Consumer;
 
 /// The receiver's state of one share.
-struct Stand {
+struct ShareState {
     number: usize,
     share: SlotShare<'static>,
     /// The next ticket to consume.
@@ -59,7 +59,7 @@ struct Stand {
     misses: u32,
 }
 
-impl Stand {
+impl ShareState {
     /// Whether a sender has claimed the next ticket or a later one.
     fn is_begun(&self) -> bool {
         self.share.is_begun(self.next)
@@ -81,23 +81,23 @@ pub struct MessageReceiver {
     /// Lies in the segment `_own`.
     message_area: MessageArea<'static>,
     _own: Arc<Segment>,
-    lookout: Arc<Lookout>,
+    arrival_hint: Arc<ArrivalHint>,
     dead: Arc<[AtomicBool]>,
     peers: Arc<dyn Peers>,
     counts: Arc<Counters>,
-    stands: Box<[Stand]>,
-    /// The index of the present share in `stands`.
+    states: Box<[ShareState]>,
+    /// The index of the current share in `states`.
     at: usize,
-    /// The slot of the present share's next message, and its mark: all that a poll needs.
+    /// The slot of the current share's next message, and its mark: all that a poll needs.
     slot: &'static Slot,
     awaited: u64,
-    /// See ASKEW; 1 for the lane, which polls seldom.
-    askew: u32,
+    /// See ALL_SHARES; 1 for the lane, which polls seldom.
+    all_shares: u32,
     /// How many further polls may be without a message before search() must run, and the value from
     /// which this number counts down.
-    spare: u32,
-    granted: u32,
-    /// Messages that were taken from the present share in its turn.
+    polls_left: u32,
+    polls_granted: u32,
+    /// Messages that were taken from the current share in its turn.
     batch: u32,
     /// Slots that were given back since the receiver last looked for sleeping senders.
     freed: u64,
@@ -105,9 +105,9 @@ pub struct MessageReceiver {
     quiet: u32,
     /// Messages that were set aside, and the index of the one in `slot`, if any.
     asides: Vec<Aside>,
-    present_aside: Option<usize>,
+    current_aside: Option<usize>,
     /// Policy limit: since when the counters differ although no message is in the slots.
-    astray: Option<Instant>,
+    mismatch: Option<Instant>,
 }
 
 // SAFETY: as for MessageSender; `&mut self` makes the holder the only receiver.
@@ -135,7 +135,7 @@ impl MessageReceiver {
             Class::Lib => vec![LIB, LARGE_LIB],
             Class::Answers => vec![ANSWERS, LARGE_ANSWERS],
         };
-        let stand = |number: usize| {
+        let state = |number: usize| {
             // The slot of a reply or an answer must be free before its requester reserves it again
             // for another request, see `engine::messages::sender`.
             let lot = match class {
@@ -146,7 +146,7 @@ impl MessageReceiver {
             // shares whose SendCNT lies here.
             let share = message_area.share(number, message_area.head);
             let (next, returned) = (FIRST, FIRST);
-            Stand {
+            ShareState {
                 number,
                 share,
                 next,
@@ -158,39 +158,39 @@ impl MessageReceiver {
                 misses: 0,
             }
         };
-        let stands: Box<[Stand]> = shares.into_iter().map(stand).collect();
-        let slot = stands[0].share.slot(FIRST);
-        let shares: Vec<_> = stands.iter().map(|stand| stand.share).collect();
+        let states: Box<[ShareState]> = shares.into_iter().map(state).collect();
+        let slot = states[0].share.slot(FIRST);
+        let shares: Vec<_> = states.iter().map(|state| state.share).collect();
         MessageReceiver {
             class,
             message_area,
-            lookout: Arc::new(Lookout::new(own.clone(), &shares)),
+            arrival_hint: Arc::new(ArrivalHint::new(own.clone(), &shares)),
             _own: own,
             dead,
             peers,
             counts,
-            stands,
+            states,
             at: 0,
             slot,
             awaited: mark(FIRST),
-            askew: if matches!(class, Class::Lib | Class::Answers) { 1 } else { ASKEW },
-            spare: 0,
-            granted: 0,
+            all_shares: if matches!(class, Class::Lib | Class::Answers) { 1 } else { ALL_SHARES },
+            polls_left: 0,
+            polls_granted: 0,
             batch: 0,
             freed: 0,
             quiet: 0,
             asides: Vec::new(),
-            present_aside: None,
-            astray: None,
+            current_aside: None,
+            mismatch: None,
         }
     }
 
-    /// The lookout, by which threads without this receiver see whether a message waits.
-    pub fn lookout(&self) -> Arc<Lookout> {
-        self.lookout.clone()
+    /// The hint, by which threads without this receiver see whether a message waits.
+    pub fn arrival_hint(&self) -> Arc<ArrivalHint> {
+        self.arrival_hint.clone()
     }
 
-    fn door(&self) -> &'static Door {
+    fn wake_flag(&self) -> &'static WakeFlag {
         match self.class {
             Class::Replies => &self.message_area.head.replies,
             Class::Requests | Class::Responses => &self.message_area.head.requests,
@@ -199,27 +199,27 @@ impl MessageReceiver {
     }
 
     #[inline(always)]
-    fn present(&mut self) -> &mut Stand {
-        // SAFETY: `at` stays below the number of stands.
-        unsafe { self.stands.get_unchecked_mut(self.at) }
+    fn current(&mut self) -> &mut ShareState {
+        // SAFETY: `at` stays below the number of states.
+        unsafe { self.states.get_unchecked_mut(self.at) }
     }
 
-    /// Sets `slot` and `awaited` to the next ticket of the present share.
+    /// Sets `slot` and `awaited` to the next ticket of the current share.
     #[inline(always)]
-    fn aim(&mut self) {
-        let stand = self.present();
-        (self.slot, self.awaited) = (stand.share.slot(stand.next), mark(stand.next));
-        self.present_aside = None;
+    fn set_next(&mut self) {
+        let state = self.current();
+        (self.slot, self.awaited) = (state.share.slot(state.next), mark(state.next));
+        self.current_aside = None;
     }
 
     /// Makes another share the present one.
     fn turn_to(&mut self, at: usize) {
         self.at = at;
-        self.lookout.turned_to(at);
-        self.aim();
+        self.arrival_hint.set_current(at);
+        self.set_next();
     }
 
-    /// Whether the receiver has taken BATCH messages from the present share.
+    /// Whether the receiver has taken BATCH messages from the current share.
     #[inline(always)]
     pub fn has_had_its_turn(&self) -> bool {
         self.batch >= BATCH
@@ -245,9 +245,9 @@ impl MessageReceiver {
         if self.is_ready() {
             return true;
         }
-        if self.spare > 0 {
-            self.spare -= 1;
-            if !self.spare.is_multiple_of(self.askew) {
+        if self.polls_left > 0 {
+            self.polls_left -= 1;
+            if !self.polls_left.is_multiple_of(self.all_shares) {
                 return false;
             }
         }
@@ -257,11 +257,11 @@ impl MessageReceiver {
     /// Whether a message waits in any share.
     #[inline(never)]
     pub fn has_come_anywhere(&mut self) -> bool {
-        if self.spare > 0 && self.asides.is_empty() && !self.lookout.has_come() {
+        if self.polls_left > 0 && self.asides.is_empty() && !self.arrival_hint.has_come() {
             return false;
         }
         self.search();
-        self.grant();
+        self.grant_polls();
         self.is_ready()
     }
 
@@ -273,28 +273,28 @@ impl MessageReceiver {
 
     /// After a search() without a message: computes how many polls the receiver may do before the
     /// next search of the claims or the next wake-up of a sender is due.
-    fn grant(&mut self) {
-        let misses = self.stands.iter().map(|stand| stand.misses).max().unwrap_or(0);
+    fn grant_polls(&mut self) {
+        let misses = self.states.iter().map(|state| state.misses).max().unwrap_or(0);
         let until_waking = QUIET.wrapping_sub(self.quiet) % AGAIN;
-        self.granted = (LOOKS - 1).saturating_sub(misses).min(until_waking);
-        self.spare = self.granted;
+        self.polls_granted = (LOOKS - 1).saturating_sub(misses).min(until_waking);
+        self.polls_left = self.polls_granted;
     }
 
     /// Turns to the next share that has a message, or, if none has, back to the present one.
     #[inline(never)]
     fn search(&mut self) {
-        let in_vain = self.granted - self.spare;
-        (self.granted, self.spare) = (0, 0);
+        let in_vain = self.polls_granted - self.polls_left;
+        (self.polls_granted, self.polls_left) = (0, 0);
         self.quiet = self.quiet.wrapping_add(in_vain);
-        self.stands.iter_mut().for_each(|stand| stand.misses += in_vain);
+        self.states.iter_mut().for_each(|state| state.misses += in_vain);
         if !self.asides.is_empty() && self.search_asides() {
             return;
         }
-        for _ in 0..self.stands.len() {
+        for _ in 0..self.states.len() {
             self.batch = 0;
             self.settle();
             self.missed();
-            self.turn_to(if self.at + 1 == self.stands.len() { 0 } else { self.at + 1 });
+            self.turn_to(if self.at + 1 == self.states.len() { 0 } else { self.at + 1 });
             if self.is_ready() {
                 return;
             }
@@ -312,13 +312,13 @@ impl MessageReceiver {
         }
     }
 
-    /// Counts a poll without a message at the present share, and searches its claims if due.
+    /// Counts a poll without a message at the current share, and searches its claims if due.
     #[inline]
     fn missed(&mut self) {
-        let stand = &mut self.stands[self.at];
-        stand.misses += 1;
-        if stand.misses >= LOOKS {
-            self.look_after_the_unfinished();
+        let state = &mut self.states[self.at];
+        state.misses += 1;
+        if state.misses >= LOOKS {
+            self.handle_unfinished();
         }
     }
 
@@ -344,62 +344,62 @@ impl MessageReceiver {
         Arrived { envelope, header, payload, response: self.class == Class::Responses }
     }
 
-    /// Most bytes of a payload in the present share.
+    /// Most bytes of a payload in the current share.
     fn largest_payload(&self) -> usize {
-        self.message_area.sizes.payload_of(self.stands[self.at].number)
+        self.message_area.sizes.payload_of(self.states[self.at].number)
     }
 
     /// The address of the next message's payload, if it does not lie in the slot.
     fn payload(&self) -> *const u8 {
-        let stand = &self.stands[self.at];
-        self.message_area.payload(stand.number, stand.share.index(self.aimed_ticket()))
+        let state = &self.states[self.at];
+        self.message_area.payload(state.number, state.share.index(self.current_ticket()))
     }
 
     /// Ends the message that peek() has returned: its slot can be given back.
     #[inline(always)]
     pub fn done(&mut self) {
-        if let Some(found) = self.present_aside {
+        if let Some(found) = self.current_aside {
             return self.aside_done(found);
         }
-        let stand = self.present();
-        stand.next = stand.next.wrapping_add(1);
-        stand.unfinished = None;
-        stand.misses = 0;
-        let lot_is_full = stand.next.wrapping_sub(stand.returned) >= stand.lot;
+        let state = self.current();
+        state.next = state.next.wrapping_add(1);
+        state.unfinished = None;
+        state.misses = 0;
+        let lot_is_full = state.next.wrapping_sub(state.returned) >= state.lot;
         // More messages are likely: search() does not run during the next QUIET polls.
-        (self.quiet, self.granted, self.spare) = (0, QUIET, QUIET);
-        self.aim();
-        self.lookout.moved(self.slot, self.awaited);
+        (self.quiet, self.polls_granted, self.polls_left) = (0, QUIET, QUIET);
+        self.set_next();
+        self.arrival_hint.set_next(self.slot, self.awaited);
         if lot_is_full {
             self.settle();
         }
     }
 
-    /// Gives back the consumed slots of the present share, and wakes senders that wait for slots.
+    /// Gives back the consumed slots of the current share, and wakes senders that wait for slots.
     #[inline(never)]
     fn settle(&mut self) {
-        let stand = &mut self.stands[self.at];
-        let owed = stand.next.wrapping_sub(stand.returned);
+        let state = &mut self.states[self.at];
+        let owed = state.next.wrapping_sub(state.returned);
         if owed == 0 {
             return;
         }
-        stand.share.give_back(stand.next);
-        stand.returned = stand.next;
+        state.share.give_back(state.next);
+        state.returned = state.next;
         if self.class == Class::Responses {
-            self.message_area.head.wishes.grant(|rank| self.peers.ring_handlers(rank));
+            self.message_area.head.response_wakes.ring_all(|rank| self.peers.ring_handlers(rank));
         }
         let requests = self.class == Class::Requests;
-        if stand.most == 0 && requests {
-            stand.most = 1;
+        if state.most == 0 && requests {
+            state.most = 1;
             self.counts.slots_high_water.raise(1);
         }
-        if requests && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
-            Self::note_backlog(stand, &self.counts);
+        if requests && state.share.is_ready(state.next.wrapping_add(state.most)) {
+            Self::note_backlog(state, &self.counts);
         }
-        if self.message_area.sizes.policy == Policy::Limit && requests && stand.number != LARGE {
+        if self.message_area.sizes.policy == Policy::Limit && requests && state.number != LARGE {
             let consumed = &self.message_area.head.consumed.0;
             // A load and a store, since only the receiver writes `consumed`.
-            let sent = owed.wrapping_sub(std::mem::take(&mut stand.unsent));
+            let sent = owed.wrapping_sub(std::mem::take(&mut state.unsent));
             let now = consumed.load(Ordering::Relaxed).wrapping_add(sent);
             consumed.store(now, Ordering::Release);
         }
@@ -410,22 +410,22 @@ impl MessageReceiver {
             self.message_area.head.credit.freed();
         }
         if requests {
-            self.message_area.head.request_wishes.grant(|rank| self.peers.ring_progress(rank));
+            self.message_area.head.request_wakes.ring_all(|rank| self.peers.ring_progress(rank));
         }
     }
 
     /// Counts the messages that wait; there are more than ever before.
     #[cold]
-    fn note_backlog(stand: &mut Stand, counts: &Counters) {
-        let all = stand.share.slots.len() as u64;
-        while stand.most < all && stand.share.is_ready(stand.next.wrapping_add(stand.most)) {
-            stand.most += 1;
+    fn note_backlog(state: &mut ShareState, counts: &Counters) {
+        let all = state.share.slots.len() as u64;
+        while state.most < all && state.share.is_ready(state.next.wrapping_add(state.most)) {
+            state.most += 1;
         }
-        counts.slots_high_water.raise(stand.most);
+        counts.slots_high_water.raise(state.most);
     }
 
     /// The next ticket to consume, of a receiver with one share.
     pub fn next_ticket(&self) -> u64 {
-        self.stands[0].next
+        self.states[0].next
     }
 }

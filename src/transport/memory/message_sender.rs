@@ -4,8 +4,8 @@
 
 use crate::transport::frame::{Envelope, Frame, HEADER};
 use crate::transport::memory::message_area::{
-    ANSWERS, Door, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea,
-    MessageHead, Policy, REPLIES, RESPONSES,
+    ANSWERS, KINDS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea,
+    MessageHead, Policy, REPLIES, RESPONSES, WakeFlag,
 };
 use crate::transport::memory::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::transport::{SMALL_REPLY, SMALL_REQUEST};
@@ -54,9 +54,9 @@ pub struct MessageSender<'a> {
     first: SlotShare<'a>,
     first_cached: CachePadded<AtomicU64>,
     /// The other shares of the policy `distributed`.
-    further: Box<[Near<'a>]>,
+    further: Box<[CachedShare<'a>]>,
     /// The shares from REPLIES on, whose counters lie with the peer.
-    others: [Near<'a>; KINDS - SHARES],
+    others: [CachedShare<'a>; KINDS - SHARES],
     /// The share whose host is nearest, the share in use, and for how many messages it stays in
     /// use.
     home: usize,
@@ -84,21 +84,25 @@ unsafe impl Send for MessageSender<'_> {}
 unsafe impl Sync for MessageSender<'_> {}
 
 /// A share, with its RecvCNT as last read.
-struct Near<'a> {
+struct CachedShare<'a> {
     /// Set when the host's memory is mapped; None: the host cannot be reached.
     share: Once<Option<SlotShare<'a>>>,
     cached: CachePadded<AtomicU64>,
 }
 
-impl Near<'_> {
+impl CachedShare<'_> {
     fn new(cached: u64) -> Self {
-        Near { share: Once::new(), cached: CachePadded::new(AtomicU64::new(cached)) }
+        CachedShare { share: Once::new(), cached: CachePadded::new(AtomicU64::new(cached)) }
     }
 }
 
 /// The fields `first` with `first_cached`, `further`, `others` and `consumed`.
-type Known<'a> =
-    ((SlotShare<'a>, CachePadded<AtomicU64>), Box<[Near<'a>]>, [Near<'a>; KINDS - SHARES], u64);
+type Known<'a> = (
+    (SlotShare<'a>, CachePadded<AtomicU64>),
+    Box<[CachedShare<'a>]>,
+    [CachedShare<'a>; KINDS - SHARES],
+    u64,
+);
 
 /// Finds the message head of the rank that hosts a share.
 pub trait FindHost<'a>: Fn(usize) -> Result<&'a MessageHead> + Copy {}
@@ -115,18 +119,19 @@ impl<'a> MessageSender<'a> {
         progress: &'a Bell,
     ) -> MessageSender<'a> {
         // Acquire: pairs with give_back(), as the later loads of RecvCNT do.
-        let near =
-            |share: usize| Near::new(message_area.head.received[share].0.load(Ordering::Acquire));
+        let known = |share: usize| {
+            CachedShare::new(message_area.head.received[share].0.load(Ordering::Acquire))
+        };
         let consumed = message_area.head.consumed.0.load(Ordering::Acquire);
         let others = std::array::from_fn(|at| {
-            let (number, near) = (REPLIES + at, near(REPLIES + at));
-            let _ = near.share.set(Some(message_area.share(number, message_area.head)));
-            near
+            let (number, known) = (REPLIES + at, known(REPLIES + at));
+            let _ = known.share.set(Some(message_area.share(number, message_area.head)));
+            known
         });
-        let first = (message_area.share(0, message_area.head), near(0).cached);
-        let further = (1..message_area.sizes.shares).map(near).collect();
-        let near = (first, further, others, consumed);
-        Self::with(message_area, (me, peer), home, near, progress)
+        let first = (message_area.share(0, message_area.head), known(0).cached);
+        let further = (1..message_area.sizes.shares).map(known).collect();
+        let known = (first, further, others, consumed);
+        Self::with(message_area, (me, peer), home, known, progress)
     }
 
     fn with(
@@ -204,8 +209,8 @@ impl<'a> MessageSender<'a> {
             return false;
         };
         self.fill(share, at, ticket, frame);
-        let door = &self.message_area.head.requests;
-        self.knock(door, door.bell(), counts);
+        let flag = &self.message_area.head.requests;
+        self.wake(flag, flag.bell(), counts);
         // After the message is published, since the receiver does not need these.
         counts.message_sent(at);
         share.fetch_ahead(ticket, cached);
@@ -223,13 +228,9 @@ impl<'a> MessageSender<'a> {
         let Some(further) = at.checked_sub(1) else {
             return self.send_in(0, &self.first, &self.first_cached, frame, counts);
         };
-        let near = &self.further[further];
-        let share = match near.share.get() {
-            Some(share) => share,
-            None => self.open_share(at, find),
-        };
-        let share = share.as_ref();
-        share.is_some_and(|share| self.send_in(at, share, &near.cached, frame, counts))
+        let known = &self.further[further];
+        let share = known.share.get().unwrap_or_else(|| self.open_share(at, find)).as_ref();
+        share.is_some_and(|share| self.send_in(at, share, &known.cached, frame, counts))
     }
 
     /// Sends a response. False: there is no credit.
@@ -241,15 +242,16 @@ impl<'a> MessageSender<'a> {
     /// Sends by a share from REPLIES on, to which no policy applies.
     #[inline(never)]
     fn send_beside(&self, at: usize, frame: Frame, counts: &Counters) -> bool {
-        let near = &self.others[at - REPLIES];
-        let Some(Some(share)) = near.share.get() else { return false };
-        let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Counted(counts, SHARES - 1))
+        let known = &self.others[at - REPLIES];
+        let Some(Some(share)) = known.share.get() else { return false };
+        let Taken::Ticket(ticket) =
+            share.take(self.me, &known.cached, &Counted(counts, SHARES - 1))
         else {
             return false;
         };
         self.fill(share, at, ticket, &frame);
-        let door = &self.message_area.head.requests;
-        self.knock(door, door.bell(), counts);
+        let flag = &self.message_area.head.requests;
+        self.wake(flag, flag.bell(), counts);
         match at {
             LARGE => counts.message_sent(0),
             _ => counts.replies.up(),
@@ -334,37 +336,37 @@ impl<'a> MessageSender<'a> {
         let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &counted) else { return false };
         self.fill(share, REPLIES, ticket, frame);
         counts.replies.up();
-        self.knock(&self.message_area.head.replies, self.progress, counts);
+        self.wake(&self.message_area.head.replies, self.progress, counts);
         true
     }
 
-    /// Sends a request to the peer's agent. False: all slots hold requests.
+    /// Sends a request to the peer as the owner of memory. False: all slots hold requests.
     pub fn ask(&self, frame: &Frame) -> bool {
         let at = if frame.payload.len() > SMALL_REQUEST { LARGE_LIB } else { LIB };
-        let near = &self.others[at - REPLIES];
-        let Some(Some(share)) = near.share.get() else { return false };
-        let Taken::Ticket(ticket) = share.take(self.me, &near.cached, &Uncounted) else {
+        let known = &self.others[at - REPLIES];
+        let Some(Some(share)) = known.share.get() else { return false };
+        let Taken::Ticket(ticket) = share.take(self.me, &known.cached, &Uncounted) else {
             return false;
         };
         self.fill(share, at, ticket, frame);
-        self.knock_at_lane();
+        self.wake_lane();
         true
     }
 
-    /// Sends the answer of this rank's agent to a request of the peer, into a slot that the peer
-    /// has reserved for it. False: as for reply().
+    /// Sends this rank's answer to such a request of the peer, into a slot that the peer has
+    /// reserved for it. False: as for reply().
     pub fn answer(&self, frame: &Frame) -> bool {
         let at = if frame.payload.len() > SMALL_REPLY { LARGE_ANSWERS } else { ANSWERS };
         let Some((share, ticket)) = self.ticket_set_aside(at, &Uncounted) else {
             return false;
         };
         self.fill(share, at, ticket, frame);
-        self.knock_at_lane();
+        self.wake_lane();
         true
     }
 
-    fn knock_at_lane(&self) {
-        if self.message_area.head.lane.knock_fenced() {
+    fn wake_lane(&self) {
+        if self.message_area.head.lane.take_fenced() {
             self.progress.ring();
         }
     }
@@ -376,11 +378,11 @@ impl<'a> MessageSender<'a> {
         /// The longest wait. The peer needs a few instructions to give the slot back; if it takes
         /// longer, the peer is dead or stopped.
         const LONGEST: Duration = Duration::from_millis(100);
-        let near = &self.others[at - REPLIES];
-        let share = near.share.get()?.as_ref()?;
+        let known = &self.others[at - REPLIES];
+        let share = known.share.get()?.as_ref()?;
         let mut since = None;
         loop {
-            match share.take(self.me, &near.cached, tally) {
+            match share.take(self.me, &known.cached, tally) {
                 Taken::Ticket(ticket) => return Some((share, ticket)),
                 Taken::Full => {
                     if since.get_or_insert_with(Instant::now).elapsed() > LONGEST {
@@ -393,8 +395,8 @@ impl<'a> MessageSender<'a> {
     }
 
     #[inline(always)]
-    fn knock(&self, door: &Door, bell: &Bell, counts: &Counters) {
-        if door.knock() {
+    fn wake(&self, flag: &WakeFlag, bell: &Bell, counts: &Counters) {
+        if flag.take() {
             counts.wake_ups.up();
             bell.ring();
         }

@@ -5,9 +5,9 @@
 //! Ranks of the node map the file, and write the slots themselves. For a sender behind a wire, the
 //! receiver's own endpoint writes the slots.
 
+pub mod arrival_hint;
 pub mod control;
 pub mod directory;
-pub mod lookout;
 pub mod message_area;
 pub mod message_receiver;
 pub mod message_sender;

@@ -89,15 +89,15 @@ impl Names<'_> {
 
     /// Whether the owner refuses a name. If so, counts the peer; so a peer does not ask again after
     /// true. The owner keeps the refusal until all peers have seen it.
-    pub fn hear_refusal(&self, name: u64) -> bool {
+    pub fn see_refusal(&self, name: u64) -> bool {
         let found = self.refusal(name);
         // Release: the owner reuses the entry after it has seen the last increment; pairs with the
-        // Acquire in heard().
+        // Acquire in refusals_seen().
         found.map(|entry| entry.offset.fetch_add(1, Ordering::Release)).is_some()
     }
 
     /// Number of peers that have seen the refusal of a name.
-    pub fn heard(&self, name: u64) -> u64 {
+    pub fn refusals_seen(&self, name: u64) -> u64 {
         self.refusal(name).map_or(0, |entry| entry.offset.load(Ordering::Acquire))
     }
 
@@ -175,12 +175,15 @@ mod tests {
         assert!(names.announce(5, Address { offset: 1, key: 1 }));
         assert!(!names.announce(6, Address { offset: 1, key: 1 }));
         assert!(names.refuse(6) && names.refuse(7) && !names.refuse(8));
-        assert!(names.find(6).is_none() && !names.hear_refusal(5) && !names.hear_refusal(8));
-        assert!(names.hear_refusal(7) && names.hear_refusal(7) && names.hear_refusal(6));
-        assert_eq!((names.heard(6), names.heard(7)), (1, 2));
+        assert!(names.find(6).is_none() && !names.see_refusal(5) && !names.see_refusal(8));
+        assert!(names.see_refusal(7) && names.see_refusal(7) && names.see_refusal(6));
+        assert_eq!((names.refusals_seen(6), names.refusals_seen(7)), (1, 2));
         names.withdraw(7);
-        assert!(!names.hear_refusal(7) && names.refuse(8));
-        assert_eq!((names.heard(6), names.heard(7), names.heard(8)), (1, 0, 0));
+        assert!(!names.see_refusal(7) && names.refuse(8));
+        assert_eq!(
+            (names.refusals_seen(6), names.refusals_seen(7), names.refusals_seen(8)),
+            (1, 0, 0)
+        );
     }
 }
 
@@ -226,17 +229,17 @@ mod models {
             let peer = thread::spawn(move || {
                 // SAFETY: loom reports another thread that accesses the cell at the same time.
                 peer.2.with_mut(|done| unsafe { *done = 1 });
-                assert!(Names { places: &peer.0, refusals: &peer.1 }.hear_refusal(7));
+                assert!(Names { places: &peer.0, refusals: &peer.1 }.see_refusal(7));
             });
             let names = Names { places: &shared.0, refusals: &shared.1 };
-            if names.heard(7) == 1 {
+            if names.refusals_seen(7) == 1 {
                 // SAFETY: as above.
                 shared.2.with(|done| assert_eq!(unsafe { *done }, 1));
             }
             peer.join().unwrap();
-            assert_eq!(names.heard(7), 1);
+            assert_eq!(names.refusals_seen(7), 1);
             names.withdraw(7);
-            assert!(!names.hear_refusal(7) && names.refuse(8));
+            assert!(!names.see_refusal(7) && names.refuse(8));
         });
     }
 }

@@ -366,7 +366,7 @@ impl<'a> SlotShare<'a> {
     #[inline]
     fn is_claimed(&self, ticket: u64) -> bool {
         // Relaxed: a sender that publishes after this load wakes the receiver; see
-        // `message_area::Door`.
+        // `message_area::WakeFlag`.
         let seen = self.claim_of(ticket).load(Ordering::Relaxed);
         seen >> RANK_BITS == claim(ticket, 0) >> RANK_BITS && seen & PASSED != PASSED
     }

@@ -6,7 +6,7 @@ mod kernel_copy;
 mod late_rings;
 mod links;
 pub mod receiver;
-mod short_ways;
+mod short_senders;
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
@@ -29,7 +29,7 @@ use crate::util::status::{Error, Result, Status};
 use crate::util::sync::{AtomicBool, AtomicPtr, Ordering};
 use links::Links;
 use once_cell::race::OnceBox;
-use short_ways::ShortWays;
+use short_senders::ShortSenders;
 use std::sync::Arc;
 
 /// The transport to the ranks of this node.
@@ -40,7 +40,7 @@ pub struct Node {
     senders: Box<[OnceBox<MessageSender<'static>>]>,
     /// The senders for short messages, by rank; null for dead ranks and for ranks to which only the
     /// general path of messages leads.
-    short_ways: ShortWays<MessageSender<'static>>,
+    short_senders: ShortSenders<MessageSender<'static>>,
     links: Arc<Links>,
     dead: Arc<[AtomicBool]>,
     /// Ranks of other nodes, none of whose memory is mapped.
@@ -83,7 +83,7 @@ impl Node {
             own,
             bootstrap,
             senders,
-            short_ways: ShortWays::new(size),
+            short_senders: ShortSenders::new(size),
             links,
             dead,
             far: flags().collect(),
@@ -156,10 +156,10 @@ impl Node {
         }
     }
 
-    /// Whether a connected peer refuses a name; see `Names::hear_refusal`.
-    pub fn hear_refusal(&self, peer: u32, name: u64) -> bool {
+    /// Whether a connected peer refuses a name; see `Names::see_refusal`.
+    pub fn see_refusal(&self, peer: u32, name: u64) -> bool {
         let link = self.links.get(peer);
-        link.is_some_and(|link| link.control.names().hear_refusal(name))
+        link.is_some_and(|link| link.control.names().see_refusal(name))
     }
 
     /// The place that a connected peer has published under a name.
@@ -273,7 +273,7 @@ impl Transport for Node {
     }
 
     fn mark_dead(&self, peer: u32) -> bool {
-        self.short_ways.mark_dead(peer, &self.dead[peer as usize])
+        self.short_senders.mark_dead(peer, &self.dead[peer as usize])
     }
 }
 
@@ -336,15 +336,15 @@ impl Node {
                 control.bell(),
             )))
         })?;
-        if sender.has_short_way() {
-            self.short_ways.open(peer, sender, &self.dead[peer as usize]);
+        if sender.has_short_path() {
+            self.short_senders.open(peer, sender, &self.dead[peer as usize]);
         }
         Ok(sender)
     }
 
     /// The senders for short messages, by rank. They live as long as this.
-    pub fn short_ways(&self) -> &[AtomicPtr<MessageSender<'static>>] {
-        self.short_ways.places()
+    pub fn short_senders(&self) -> &[AtomicPtr<MessageSender<'static>>] {
+        self.short_senders.places()
     }
 
     /// The message head of the rank that hosts the SendCNT of a peer's share.

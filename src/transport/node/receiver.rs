@@ -57,16 +57,16 @@ impl Receiver for NodeReceiver {
     }
 
     fn arm(&mut self) -> bool {
-        self.area().head.lane.close_fenced();
+        self.area().head.lane.arm_fenced();
         let quiet = self.requests.is_quiet() && self.answers.is_quiet();
         if !quiet {
-            self.area().head.lane.open();
+            self.area().head.lane.disarm();
         }
         quiet
     }
 
     fn disarm(&mut self) {
-        self.area().head.lane.open();
+        self.area().head.lane.disarm();
     }
 }
 

@@ -19,7 +19,9 @@ impl Dispatcher {
             fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");
         }
         if in_callback() {
-            return self.register_inside(serving().cast(), id, handler, data);
+            // SAFETY: a function further up this thread's stack holds the role of serving().
+            let held = unsafe { serving().cast::<Requests>().as_ref() };
+            return self.register_inside(held, id, handler, data);
         }
         let mut backoff = Backoff::new(Duration::from_micros(50));
         let mut pause = || {
@@ -66,16 +68,16 @@ impl Dispatcher {
     }
 
     /// register() inside a callback or a handler, which must not wait: RETRY_BUSY instead.
+    /// `held`: the requests whose role the calling thread holds.
     fn register_inside(
         &self,
-        serving: *const Requests,
+        held: Option<&Requests>,
         id: u32,
         handler: Option<Handler>,
         data: *mut c_void,
     ) -> Result<()> {
         let busy = || Err(Error::bare(Status::RETRY_BUSY));
-        // SAFETY: a function further up this thread's stack holds the role of `serving`.
-        if let Some(requests) = unsafe { serving.as_ref() }
+        if let Some(requests) = held
             && std::ptr::eq(requests, self.requests.address())
         {
             self.replace(requests, id, handler, data);

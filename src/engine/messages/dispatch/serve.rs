@@ -153,7 +153,7 @@ struct Run<'a, D> {
 
 impl<D: Fn() -> bool> Consumer for Run<'_, D> {
     #[inline(always)]
-    fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool {
+    unsafe fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool {
         let arrived = Arrived::of_short(envelope, header);
         let Entry { handler, data, .. } = self.table[usize::from(arrived.id()) % IDS].get();
         let (Some(handler), true) = (handler, arrived.source() < self.dispatcher.size) else {

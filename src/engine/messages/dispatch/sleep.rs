@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// With parallel handlers: the longest sleep of a thread of the program. `llcl-handlers` may be in
-/// a handler that waits for the next message; the door is open then, so no sender rings for it.
+/// a handler that waits for the next message; the flag is clear then, so no sender rings for it.
 const PARALLEL: Duration = Duration::from_millis(10);
 /// With polled handlers: the longest sleep of a thread while another one holds the role of
 /// requests. The holder may be in a long handler, or may give the role up without looking for new
@@ -47,7 +47,7 @@ impl Dispatcher {
         }
         let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
         // Under the role: a handler that has just run may have parked a response.
-        let all_ring = self.post.wish_for_slots();
+        let all_ring = self.post.ask_wake_for_slots();
         // None: a sender has begun a message. If the message is there, the thread does not sleep;
         // if not, it naps, since the sender may take long.
         let Some(longest) = requests.arm(longest) else {
@@ -57,8 +57,8 @@ impl Dispatcher {
         self.time_without(longest, all_ring)
     }
 
-    /// How long a thread may sleep after wish_for_slots(), which has returned `all_ring`, and after
-    /// the fence of arm().
+    /// How long a thread may sleep after ask_wake_for_slots(), which has returned `all_ring`, and
+    /// after the fence of arm().
     fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
         match () {
             () if self.post.send_parked() > 0 => Duration::ZERO,
@@ -67,10 +67,10 @@ impl Dispatcher {
         }
     }
 
-    /// To be called by `llcl-handlers` when it is awake again: opens the door.
+    /// To be called by `llcl-handlers` when it is awake again: clears the wake flag.
     pub fn unpark_handling(&self) {
         self.naps[0].store(false, Ordering::Relaxed);
-        self.post.routes.fabric().own_words().requests.open();
+        self.post.routes.fabric().own_words().requests.disarm();
     }
 
     /// Like `park_handling`, for the progress thread, which takes replies.
@@ -93,11 +93,11 @@ impl Dispatcher {
         armed.unwrap_or(NAP)
     }
 
-    /// To be called by the progress thread when it is awake again: opens the door of replies.
+    /// To be called by the progress thread when it is awake again: clears the wake flag of replies.
     pub fn unpark_progress(&self) {
         if self.post.pending.is_used() {
             self.naps[1].store(false, Ordering::Relaxed);
-            self.post.routes.fabric().own_words().replies.open();
+            self.post.routes.fabric().own_words().replies.disarm();
         }
     }
 
@@ -115,7 +115,7 @@ impl Dispatcher {
 
 /// How a thread of the program may wait for messages.
 enum Parked {
-    /// By a sleep of at most this duration: the door is closed, and a sender rings.
+    /// By a sleep of at most this duration: the flag is armed, and a sender rings.
     Yes(Duration),
     /// By a nap: another thread handles messages, or holds the role.
     Nap(Duration),
@@ -148,21 +148,21 @@ impl Dispatcher {
             Parked::Nap(longest) => routes.sleep(awaited, within(longest), enough),
             Parked::Yes(longest) => {
                 // Sleepers::sleep() lists this thread as a sleeper before it calls the closure
-                // below. A sender that knocked before has opened the door, which the closure sees.
-                // A sender that knocks later rings, and `llcl-handlers` wakes all listed sleepers.
-                let door = &routes.fabric().own_words().requests;
+                // below. A sender that came before has taken the flag, which the closure sees.
+                // A sender that comes later rings, and `llcl-handlers` wakes all listed sleepers.
+                let flag = &routes.fabric().own_words().requests;
                 // A peer may have freed slots for parked responses and rung before this thread was
                 // listed, so it tries to send them once more.
                 let sent = || self.post.send_parked() > 0;
                 let woken = routes
-                    .sleep(awaited, within(longest), || enough() || !door.is_closed() || sent());
+                    .sleep(awaited, within(longest), || enough() || !flag.is_armed() || sent());
                 self.unpark_polling();
                 woken
             }
         }
     }
 
-    /// Closes the door of requests for the calling thread, if no message has come and no other
+    /// Arms the flag of requests for the calling thread, if no message has come and no other
     /// thread handles messages.
     fn park_polling(&self) -> Parked {
         /// Longer than any single sleep.
@@ -174,7 +174,7 @@ impl Dispatcher {
         let Some(mut requests) = self.requests.take_unfenced() else { return Parked::Nap(BUSY) };
         // Under the role: a handler that has just run on another thread may have parked a response,
         // and rung before this thread was listed as a sleeper.
-        let all_ring = self.post.wish_for_slots();
+        let all_ring = self.post.ask_wake_for_slots();
         let armed = requests.arm(LONGEST);
         let come = armed.is_none() && requests.has_come_anywhere();
         drop(requests);
@@ -184,8 +184,8 @@ impl Dispatcher {
                 Parked::Yes(self.time_without(longest, all_ring))
             }
             None => {
-                // arm() has opened the door again, and other sleeping threads rely on a closed one:
-                // they must look for messages.
+                // arm() has cleared the flag again, and other sleeping threads rely on an armed
+                // one: they must look for messages.
                 let others = *parked > 0;
                 drop(parked);
                 if others {
@@ -197,13 +197,13 @@ impl Dispatcher {
         }
     }
 
-    /// To be called after Parked::Yes, when the thread is awake. The last such thread opens the
-    /// door.
+    /// To be called after Parked::Yes, when the thread is awake. The last such thread clears
+    /// the flag.
     fn unpark_polling(&self) {
         let mut parked = self.parked.lock().unwrap_or_else(PoisonError::into_inner);
         *parked -= 1;
         if *parked == 0 {
-            self.post.routes.fabric().own_words().requests.open();
+            self.post.routes.fabric().own_words().requests.disarm();
         }
     }
 }

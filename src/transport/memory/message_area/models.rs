@@ -17,7 +17,8 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
     check(2, || {
-        let words = Arc::new((Credit::with_a_dead_sleeper(), AtomicU64::new(0), Door::default()));
+        let words =
+            Arc::new((Credit::with_a_dead_sleeper(), AtomicU64::new(0), WakeFlag::default()));
         let senders: Vec<_> = (1..3).map(|rank| sleeper(&words, rank)).collect();
         receive(&words);
         senders.into_iter().for_each(|sender| sender.join().unwrap());
@@ -31,7 +32,7 @@ fn loom_whoever_sleeps_for_credit_is_counted_and_woken() {
 #[test]
 fn loom_who_leaves_in_a_later_epoch_takes_nobodys_count_away() {
     check(2, || {
-        let words = Arc::new((Credit::default(), AtomicU64::new(0), Door::default()));
+        let words = Arc::new((Credit::default(), AtomicU64::new(0), WakeFlag::default()));
         let leaver = {
             let words = words.clone();
             thread::spawn(move || words.0.wait(1, std::time::Duration::ZERO, false, || true))
@@ -42,13 +43,13 @@ fn loom_who_leaves_in_a_later_epoch_takes_nobodys_count_away() {
     });
 }
 
-fn receive(words: &(Credit, AtomicU64, Door)) {
-    let (credit, room, door) = words;
+fn receive(words: &(Credit, AtomicU64, WakeFlag)) {
+    let (credit, room, flag) = words;
     // The receiver wakes a sender while others are about to sleep: it may begin an epoch.
     credit.idle(true);
     room.store(1, Ordering::Release);
     // The fence of a receiver that goes to sleep.
-    door.close();
+    flag.arm();
     // Each call wakes a sleeper, begins a new epoch, or fails since a sender arrives or leaves.
     while credit.is_wanted() {
         credit.idle(true);
@@ -56,7 +57,7 @@ fn receive(words: &(Credit, AtomicU64, Door)) {
     }
 }
 
-fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> {
+fn sleeper(words: &Arc<(Credit, AtomicU64, WakeFlag)>, rank: u32) -> JoinHandle<()> {
     let words = words.clone();
     thread::spawn(move || {
         let (credit, room, _) = &*words;
@@ -67,21 +68,21 @@ fn sleeper(words: &Arc<(Credit, AtomicU64, Door)>, rank: u32) -> JoinHandle<()> 
     })
 }
 
-/// A rank that finds no slot notes its wish, executes its fence, tries once more and sleeps; the
-/// receiver gives a slot back and then checks for wishes. Another rank notes a wish at the same
+/// A rank that finds no slot asks to be woken, executes its fence, tries once more and sleeps; the
+/// receiver gives a slot back and then checks for requests. Another rank asks at the same
 /// place. The receiver rings the rank, or the rank sees the slot; it does not sleep for ever.
 #[test]
-fn loom_a_rank_that_wishes_is_rung_or_finds_a_slot() {
+fn loom_a_rank_that_asks_to_be_woken_is_rung_or_finds_a_slot() {
     check(3, || {
-        let words = Arc::new((Wishes::default(), AtomicU64::new(0), Bell::new()));
+        let words = Arc::new((WakeRequests::default(), AtomicU64::new(0), Bell::new()));
         let waiter = {
             let words = words.clone();
             thread::spawn(move || {
-                let (wishes, free, bell) = &*words;
+                let (requests, free, bell) = &*words;
                 // Acquire: pairs with the Release of the slot.
                 while free.load(Ordering::Acquire) == 0 {
                     let ticket = bell.ticket();
-                    wishes.note(0);
+                    requests.add(0);
                     heavy_fence();
                     if free.load(Ordering::Acquire) == 0 {
                         bell.wait(ticket, None);
@@ -91,11 +92,11 @@ fn loom_a_rank_that_wishes_is_rung_or_finds_a_slot() {
         };
         let other = {
             let words = words.clone();
-            thread::spawn(move || words.0.note(1))
+            thread::spawn(move || words.0.add(1))
         };
-        let (wishes, free, bell) = &*words;
+        let (requests, free, bell) = &*words;
         free.store(1, Ordering::Release);
-        wishes.grant(|rank| {
+        requests.ring_all(|rank| {
             if rank != Some(1) {
                 bell.ring();
             }

@@ -38,9 +38,9 @@ pub struct Sizes {
     pub requests: usize,
     /// Number of slots of LARGE, and of LARGE_RESPONSES.
     pub chunks: usize,
-    /// Number of slots for requests to the agent.
+    /// Number of slots for requests to this rank as the owner of memory.
     pub lib: usize,
-    /// Number of slots for answers of agents: two for each operation that may wait for an answer,
+    /// Number of slots for answers of owners: two for each operation that may wait for an answer,
     /// since a rank that dies may leave a slot claimed and not published.
     pub answers: usize,
 }

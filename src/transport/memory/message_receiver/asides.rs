@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_micros(50);
 
 /// A message that was set aside.
 pub(super) struct Aside {
-    /// The index of the share in `stands`.
+    /// The index of the share in `states`.
     at: usize,
     ticket: u64,
     /// The sender's rank.
@@ -31,11 +31,11 @@ pub(super) struct Aside {
 }
 
 impl MessageReceiver {
-    /// Sets the present share's next ticket aside, which is claimed at least since `since`, if
+    /// Sets the current share's next ticket aside, which is claimed at least since `since`, if
     /// messages wait behind it.
     pub(super) fn set_aside(&mut self, since: Instant) -> bool {
-        let stand = &self.stands[self.at];
-        let (at, share, ticket) = (self.at, stand.share, stand.next);
+        let state = &self.states[self.at];
+        let (at, share, ticket) = (self.at, state.share, state.next);
         if self.class == Class::Replies || since.elapsed() < PATIENCE || !share.waits_behind(ticket)
         {
             return false;
@@ -50,20 +50,20 @@ impl MessageReceiver {
     /// Passes over the tickets that the receiver has claimed itself, as far as they come next.
     pub(super) fn pass_asides(&mut self) {
         // So that done() below ends a ticket of the share, not a message that was set aside.
-        self.present_aside = None;
+        self.current_aside = None;
         let turn = |it: &MessageReceiver| {
-            it.asides.iter().position(|aside| it.stands[aside.at].next == aside.passed)
+            it.asides.iter().position(|aside| it.states[aside.at].next == aside.passed)
         };
         while let Some(found) = turn(self) {
             let Aside { at, passed, over, .. } = self.asides[found];
             self.turn_to(at);
-            let stand = &mut self.stands[at];
-            stand.unsent += 1;
+            let state = &mut self.states[at];
+            state.unsent += 1;
             if over {
                 self.asides.swap_remove(found);
             } else {
-                stand.share.keep_aside(passed);
-                self.asides[found].passed = passed.wrapping_add(stand.share.slots.len() as u64);
+                state.share.keep_aside(passed);
+                self.asides[found].passed = passed.wrapping_add(state.share.slots.len() as u64);
             }
             self.done();
         }
@@ -79,7 +79,7 @@ impl MessageReceiver {
         let Aside { at, ticket, .. } = self.asides[found];
         self.turn_to(at);
         (self.slot, self.awaited) = (self.aside_slot(at, ticket), mark(ticket));
-        self.present_aside = Some(found);
+        self.current_aside = Some(found);
         true
     }
 
@@ -89,23 +89,23 @@ impl MessageReceiver {
     }
 
     fn has_arrived(&self, aside: &Aside) -> bool {
-        !aside.over && self.stands[aside.at].share.is_ready(aside.ticket)
+        !aside.over && self.states[aside.at].share.is_ready(aside.ticket)
     }
 
     fn aside_slot(&self, at: usize, ticket: u64) -> &'static Slot {
-        self.stands[at].share.slot(ticket)
+        self.states[at].share.slot(ticket)
     }
 
     /// The ticket of the message in `slot`.
-    pub(super) fn aimed_ticket(&self) -> u64 {
-        self.present_aside.map_or(self.stands[self.at].next, |found| self.asides[found].ticket)
+    pub(super) fn current_ticket(&self) -> u64 {
+        self.current_aside.map_or(self.states[self.at].next, |found| self.asides[found].ticket)
     }
 
     /// Ends the message in `slot`, which was set aside.
     #[cold]
     pub(super) fn aside_done(&mut self, found: usize) {
         self.asides[found].over = true;
-        self.aim();
+        self.set_next();
     }
 
     /// Gives up the messages whose senders have died without publishing them.
@@ -115,7 +115,7 @@ impl MessageReceiver {
             // Acquire: pairs with the Release in Node::mark_dead(); the load of the mark below
             // then sees what the dead sender has published.
             let dead = dead.is_none_or(|dead| dead.load(Ordering::Acquire));
-            if !aside.over && dead && !self.stands[aside.at].share.is_ready(aside.ticket) {
+            if !aside.over && dead && !self.states[aside.at].share.is_ready(aside.ticket) {
                 aside.over = true;
                 self.counts.skips.up();
             }

@@ -1,4 +1,4 @@
-//! A run: the receiver takes consecutive short messages of the present share. It keeps its state in
+//! A run: the receiver takes consecutive short messages of the current share. It keeps its state in
 //! registers during the run, and stores it at the end.
 
 use super::{BATCH, MessageReceiver, QUIET};
@@ -10,7 +10,10 @@ use crate::transport::memory::slots::{Slot, mark, next_mark};
 pub trait Consumer {
     /// Consumes a short message with its header at `header`. False: the message stays in its slot,
     /// for peek() and done().
-    fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool;
+    ///
+    /// # Safety
+    /// The header is that of a message whose slot is not given back during the call.
+    unsafe fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool;
 
     /// Called after each consumed message: whether the run may go on.
     fn goes_on(&mut self) -> bool;
@@ -28,15 +31,15 @@ pub(super) fn envelope(slot: &Slot) -> (Envelope, *const u8) {
 }
 
 impl MessageReceiver {
-    /// Gives the next short messages of the present share to a consumer: up to `most`, within the
+    /// Gives the next short messages of the current share to a consumer: up to `most`, within the
     /// share's turn, and until a lot of slots is to be given back. Returns how many were consumed.
     #[inline(always)]
     pub fn run(&mut self, most: usize, consumer: &mut impl Consumer) -> usize {
-        let (batch, none) = (self.batch, self.present_aside.is_some() || !self.is_ready());
+        let (batch, none) = (self.batch, self.current_aside.is_some() || !self.is_ready());
         let (mut slot, mut awaited) = (self.slot, self.awaited);
-        let stand = self.present();
-        let (first, share, lot) = (stand.next, stand.share, stand.lot);
-        let owed = first.wrapping_sub(stand.returned);
+        let state = self.current();
+        let (first, share, lot) = (state.next, state.share, state.lot);
+        let owed = first.wrapping_sub(state.returned);
         // `lot - owed` is at least one: done() gives slots back as soon as they make a lot.
         let most = (most as u64).min(u64::from(BATCH.saturating_sub(batch))).min(lot - owed);
         if none || most == 0 {
@@ -44,15 +47,16 @@ impl MessageReceiver {
         }
         // A mark contains its ticket, so one number is the state of the run.
         let end = mark(first.wrapping_add(most));
-        let look = self.lookout.front();
+        let hint = self.arrival_hint.current();
         while slot.holds(awaited) {
             let (envelope, header) = envelope(slot);
-            if !envelope.is_short() || !consumer.consume(envelope, header) {
+            // SAFETY: the slot is published, and is given back after the run.
+            if !envelope.is_short() || !unsafe { consumer.consume(envelope, header) } {
                 break;
             }
             awaited = next_mark(awaited);
             slot = share.slot_marked(awaited);
-            look.moved(slot, awaited);
+            hint.set_next(slot, awaited);
             if awaited == end || !consumer.goes_on() {
                 break;
             }
@@ -73,11 +77,11 @@ impl MessageReceiver {
     /// ticket `next` were consumed.
     #[inline(always)]
     fn ran(&mut self, next: u64, count: u32) {
-        let stand = self.present();
-        stand.next = next;
-        stand.unfinished = None;
-        stand.misses = 0;
+        let state = self.current();
+        state.next = next;
+        state.unfinished = None;
+        state.misses = 0;
         self.batch += count;
-        (self.quiet, self.granted, self.spare) = (0, QUIET, QUIET);
+        (self.quiet, self.polls_granted, self.polls_left) = (0, QUIET, QUIET);
     }
 }

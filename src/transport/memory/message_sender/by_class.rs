@@ -52,8 +52,8 @@ impl<'a> MessageSender<'a> {
         };
         (self.message_area.sizes.policy != Policy::Limit || under_way() < limit)
             && (self.first.has_room()
-                || self.further.iter().any(|near| {
-                    let share = near.share.get();
+                || self.further.iter().any(|known| {
+                    let share = known.share.get();
                     share.map_or(unknown, |share| share.as_ref().is_some_and(SlotShare::has_room))
                 }))
     }

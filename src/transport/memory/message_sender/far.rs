@@ -1,7 +1,7 @@
 //! The sending state towards a peer behind a wire, and the peer's numbers.
 
 use super::short::WORD;
-use super::{MessageSender, Near};
+use super::{CachedShare, MessageSender};
 use crate::transport::frame::{Envelope, LARGEST};
 use crate::transport::memory::message_area::{MessageArea, MessageHead, Sizes};
 
@@ -13,13 +13,13 @@ impl<'a> MessageSender<'a> {
         let (claims, slots, payloads) = (&[][..], &[][..], std::ptr::null_mut());
         let message_area = MessageArea { head, sizes, claims, slots, payloads };
         let others = std::array::from_fn(|_| {
-            let none = Near::new(0);
+            let none = CachedShare::new(0);
             let _ = none.share.set(None);
             none
         });
-        let first = (message_area.no_slots(), Near::new(0).cached);
-        let near = (first, [].into(), others, 0);
-        Self::with(message_area, (me, peer), 0, near, head.requests.bell())
+        let first = (message_area.no_slots(), CachedShare::new(0).cached);
+        let known = (first, [].into(), others, 0);
+        Self::with(message_area, (me, peer), 0, known, head.requests.bell())
     }
 
     /// Sets the rank that the envelopes name as the sender: an endpoint writes slots for remote

@@ -37,7 +37,7 @@ pub trait ShortMessage {
 
 impl MessageSender<'_> {
     /// Whether send_short() may be used for this peer.
-    pub fn has_short_way(&self) -> bool {
+    pub fn has_short_path(&self) -> bool {
         self.message_area.sizes.policy == Policy::Acquire && !self.first.slots.is_empty()
     }
 
@@ -64,7 +64,7 @@ impl MessageSender<'_> {
         }
         slot.publish(ticket);
         message.counts().message_sent_by(own, 0);
-        match self.message_area.head.requests.may_be_closed() || self.first.fetches_ahead(ticket) {
+        match self.message_area.head.requests.may_be_armed() || self.first.fetches_ahead(ticket) {
             true => Short::Unfinished(ticket),
             false => Short::Sent,
         }
@@ -74,8 +74,8 @@ impl MessageSender<'_> {
     /// and fetches the cache lines of later slots.
     #[inline(never)]
     pub fn finish_short(&self, ticket: u64, counts: &Counters) {
-        let door = &self.message_area.head.requests;
-        self.knock(door, door.bell(), counts);
+        let flag = &self.message_area.head.requests;
+        self.wake(flag, flag.bell(), counts);
         self.first.fetch_ahead(ticket, &self.first_cached);
     }
 }

@@ -17,7 +17,7 @@ impl Tally for Counted<'_> {
     }
 }
 
-/// Counts nothing: for requests to agents and their answers.
+/// Counts nothing: for requests to owners and their answers.
 pub(super) struct Uncounted;
 
 impl Tally for Uncounted {

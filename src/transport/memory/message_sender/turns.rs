@@ -74,14 +74,14 @@ impl MessageSender<'_> {
     }
 
     /// Asks the peer to ring this rank's handler threads when slots for responses are free; see
-    /// `message_area::Wishes`.
-    pub fn wish_for_responses(&self) {
-        self.message_area.head.wishes.note(self.me);
+    /// `message_area::WakeRequests`.
+    pub fn ask_wake_for_responses(&self) {
+        self.message_area.head.response_wakes.add(self.me);
     }
 
     /// Asks the peer to ring this rank's progress thread when slots for requests are free.
-    pub fn wish_for_requests(&self) {
-        self.message_area.head.request_wishes.note(self.me);
+    pub fn ask_wake_for_requests(&self) {
+        self.message_area.head.request_wakes.add(self.me);
     }
 
     /// Whether the calling thread may send a message now. Call it once for each message.

@@ -2,7 +2,7 @@
 //! reports concurrent accesses to a slot's body even if no value is wrong.
 
 use super::*;
-use crate::transport::memory::message_area::Door;
+use crate::transport::memory::message_area::WakeFlag;
 use crate::util::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
@@ -24,7 +24,7 @@ struct Area {
     cached: AtomicU64,
     /// Ranks that are dead, one bit each.
     dead: AtomicU64,
-    door: Door,
+    flag: WakeFlag,
 }
 
 struct Silent;
@@ -42,7 +42,7 @@ fn area(slots: usize) -> Arc<Area> {
         slots: (0..slots).map(|_| Slot::fresh()).collect(),
         cached: AtomicU64::new(FIRST),
         dead: AtomicU64::new(0),
-        door: Door::default(),
+        flag: WakeFlag::default(),
     };
     area.share().reset();
     Arc::new(area)
@@ -376,7 +376,7 @@ fn loom_a_claimed_ticket_of_a_living_sender_is_waited_for() {
     });
 }
 
-/// The sleep of MessageReceiver: it closes the door, and then reads the claims. A lost wake-up is a
+/// The sleep of MessageReceiver: it arms the flag, and then reads the claims. A lost wake-up is a
 /// deadlock, which loom reports.
 #[test]
 fn loom_no_message_finds_the_receiver_asleep_for_ever() {
@@ -385,26 +385,26 @@ fn loom_no_message_finds_the_receiver_asleep_for_ever() {
         let senders = [1, 2].map(|rank| {
             spawn(&area, move |area| {
                 area.send(rank);
-                if area.door.knock() {
-                    area.door.bell().ring();
+                if area.flag.take() {
+                    area.flag.bell().ring();
                 }
             })
         });
         let mut got = 0;
         while got < 2 {
-            let ticket = area.door.bell().ticket();
+            let ticket = area.flag.bell().ticket();
             if area.read(next).is_some() {
                 next = next.wrapping_add(1);
                 area.share().give_back(next);
                 got += 1;
                 continue;
             }
-            assert!(area.door.close());
+            assert!(area.flag.arm());
             match area.share().is_begun(next) {
                 true => thread::yield_now(),
-                false => drop(area.door.bell().wait(ticket, None)),
+                false => drop(area.flag.bell().wait(ticket, None)),
             }
-            area.door.open();
+            area.flag.disarm();
         }
         let _ = senders.map(|sender| sender.join().unwrap());
     });
@@ -412,16 +412,16 @@ fn loom_no_message_finds_the_receiver_asleep_for_ever() {
 
 /// Either the receiver sees that a sender has begun a message, or exactly one sender rings.
 #[test]
-fn loom_closing_the_door_and_knocking_meet() {
+fn loom_arming_and_taking_the_flag_meet() {
     check(3, || {
         let area = area(2);
         let senders = [1, 2].map(|rank| {
             spawn(&area, move |area| {
                 area.send(rank);
-                u32::from(area.door.knock())
+                u32::from(area.flag.take())
             })
         });
-        assert!(area.door.close());
+        assert!(area.flag.arm());
         let begun = area.share().is_begun(FIRST);
         let rings: u32 = senders.map(|sender| sender.join().unwrap()).iter().sum();
         assert!(rings <= 1 && (begun || rings == 1), "begun {begun}, rings {rings}");
@@ -431,16 +431,16 @@ fn loom_closing_the_door_and_knocking_meet() {
 /// The sleep of the lane's receiver, which calls no heavy fence, and mostly reads two words of a
 /// share.
 #[test]
-fn loom_closing_the_door_of_the_lane_and_knocking_meet() {
+fn loom_arming_and_taking_the_flag_of_the_lane_meet() {
     check(3, || {
         let area = area(2);
         let senders = [1, 2].map(|rank| {
             spawn(&area, move |area| {
                 area.send(rank);
-                u32::from(area.door.knock_fenced())
+                u32::from(area.flag.take_fenced())
             })
         });
-        area.door.close_fenced();
+        area.flag.arm_fenced();
         let begun = !area.share().awaits(FIRST);
         let rings: u32 = senders.map(|sender| sender.join().unwrap()).iter().sum();
         assert!(rings <= 1 && (begun || rings == 1), "begun {begun}, rings {rings}");

@@ -7,14 +7,15 @@ use std::sync::Mutex;
 /// So many more handles end before the memory of an ended handle is used again.
 const KEPT: usize = 256;
 
-/// The ended handles of one kind in this process.
-pub struct Shells<T>(Mutex<VecDeque<Box<T>>>);
+/// The ended handles of one kind in this process. (A sanitizer has such a quarantine for freed
+/// memory.)
+pub struct Quarantine<T>(Mutex<VecDeque<Box<T>>>);
 
-impl<T> Shells<T> {
+impl<T> Quarantine<T> {
     /// None yet.
     #[allow(clippy::new_without_default, reason = "used for statics")]
-    pub const fn new() -> Shells<T> {
-        Shells(Mutex::new(VecDeque::new()))
+    pub const fn new() -> Quarantine<T> {
+        Quarantine(Mutex::new(VecDeque::new()))
     }
 
     /// A new object, in the memory of the oldest ended handle, or in new memory.
@@ -49,15 +50,15 @@ mod tests {
 
     #[test]
     fn a_place_is_used_again_late_and_then_in_order() {
-        let shells = Shells::new();
-        let first: Vec<Box<usize>> = (0..KEPT + 2).map(|i| shells.place(i)).collect();
+        let ended = Quarantine::new();
+        let first: Vec<Box<usize>> = (0..KEPT + 2).map(|i| ended.place(i)).collect();
         let places: Vec<*const usize> = first.iter().map(|at| &raw const **at).collect();
-        shells.keep(first);
+        ended.keep(first);
         for at in &places[..2] {
-            let again = shells.place(7);
+            let again = ended.place(7);
             assert_eq!((&raw const *again, *again), (*at, 7));
             std::mem::forget(again);
         }
-        assert!(!places.contains(&(&raw const *shells.place(7))));
+        assert!(!places.contains(&(&raw const *ended.place(7))));
     }
 }

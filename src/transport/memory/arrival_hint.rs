@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// The next message of one share.
 #[repr(align(64))]
-pub(super) struct Look {
+pub(super) struct ShareHint {
     slot: AtomicPtr<Slot>,
     awaited: AtomicU64,
 }
 
-impl Look {
+impl ShareHint {
     #[inline(always)]
     fn has_come(&self) -> bool {
-        // SAFETY: it points to a slot of the segment that the lookout keeps; holds() reads only the
+        // SAFETY: it points to a slot of the segment that `_own` keeps; holds() reads only the
         // mark, an atomic word.
         let slot = unsafe { &*self.slot.load(Ordering::Relaxed) };
         // Relaxed, both: a hint; see the head of the file.
@@ -29,60 +29,60 @@ impl Look {
 
     /// Sets the slot of the next message of the share, and its mark.
     #[inline(always)]
-    pub(super) fn moved(&self, slot: &'static Slot, awaited: u64) {
+    pub(super) fn set_next(&self, slot: &'static Slot, awaited: u64) {
         self.slot.store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
         self.awaited.store(awaited, Ordering::Relaxed);
     }
 }
 
 /// The next messages of a receiver's shares.
-pub struct Lookout {
-    looks: Box<[Look]>,
+pub struct ArrivalHint {
+    all: Box<[ShareHint]>,
     /// The share from which the receiver takes messages at present.
-    front: AtomicPtr<Look>,
+    current: AtomicPtr<ShareHint>,
     /// Keeps the slots mapped.
     _own: Arc<Segment>,
 }
 
-impl Lookout {
-    /// A lookout over fresh shares in `own`.
-    pub fn new(own: Arc<Segment>, shares: &[SlotShare<'static>]) -> Lookout {
-        let look = |share: &SlotShare<'static>| Look {
+impl ArrivalHint {
+    /// A hint for fresh shares in `own`.
+    pub fn new(own: Arc<Segment>, shares: &[SlotShare<'static>]) -> ArrivalHint {
+        let hint = |share: &SlotShare<'static>| ShareHint {
             slot: AtomicPtr::new(std::ptr::from_ref(share.slot(FIRST)).cast_mut()),
             awaited: AtomicU64::new(mark(FIRST)),
         };
-        let looks: Box<[Look]> = shares.iter().map(look).collect();
-        let front = AtomicPtr::new(std::ptr::from_ref(&looks[0]).cast_mut());
-        Lookout { looks, front, _own: own }
+        let all: Box<[ShareHint]> = shares.iter().map(hint).collect();
+        let current = AtomicPtr::new(std::ptr::from_ref(&all[0]).cast_mut());
+        ArrivalHint { all, current, _own: own }
     }
 
     /// Whether a message waits in any share. A hint.
     #[inline(always)]
     pub fn has_come(&self) -> bool {
-        self.looks.iter().any(Look::has_come)
+        self.all.iter().any(ShareHint::has_come)
     }
 
-    /// The present share of the receiver.
+    /// The current share of the receiver.
     #[inline(always)]
-    pub(super) fn front(&self) -> &Look {
-        // SAFETY: always one of `looks`.
-        unsafe { &*self.front.load(Ordering::Relaxed) }
+    pub(super) fn current(&self) -> &ShareHint {
+        // SAFETY: always one of `all`.
+        unsafe { &*self.current.load(Ordering::Relaxed) }
     }
 
-    /// Whether a message waits in the present share of the receiver. A hint.
+    /// Whether a message waits in the current share of the receiver. A hint.
     #[inline(always)]
     pub fn next_has_come(&self) -> bool {
-        self.front().has_come()
+        self.current().has_come()
     }
 
-    /// Sets the present share of the receiver.
-    pub(super) fn turned_to(&self, share: usize) {
-        self.front.store(std::ptr::from_ref(&self.looks[share]).cast_mut(), Ordering::Relaxed);
+    /// Sets the current share of the receiver.
+    pub(super) fn set_current(&self, share: usize) {
+        self.current.store(std::ptr::from_ref(&self.all[share]).cast_mut(), Ordering::Relaxed);
     }
 
-    /// Sets the slot of the next message of the present share, and its mark.
+    /// Sets the slot of the next message of the current share, and its mark.
     #[inline(always)]
-    pub(super) fn moved(&self, slot: &'static Slot, awaited: u64) {
-        self.front().moved(slot, awaited);
+    pub(super) fn set_next(&self, slot: &'static Slot, awaited: u64) {
+        self.current().set_next(slot, awaited);
     }
 }

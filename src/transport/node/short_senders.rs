@@ -5,12 +5,12 @@ use crate::util::sync::{AtomicBool, AtomicPtr, Ordering};
 use std::ptr;
 
 /// The place of each rank: null, or its sender. A sender lives as long as this table.
-pub(super) struct ShortWays<T>(Box<[AtomicPtr<T>]>);
+pub(super) struct ShortSenders<T>(Box<[AtomicPtr<T>]>);
 
-impl<T> ShortWays<T> {
+impl<T> ShortSenders<T> {
     /// All places are null.
-    pub(super) fn new(ranks: usize) -> ShortWays<T> {
-        ShortWays((0..ranks).map(|_| AtomicPtr::new(ptr::null_mut())).collect())
+    pub(super) fn new(ranks: usize) -> ShortSenders<T> {
+        ShortSenders((0..ranks).map(|_| AtomicPtr::new(ptr::null_mut())).collect())
     }
 
     /// The places, for the threads that send.
@@ -54,36 +54,36 @@ mod models {
 
     /// The sender that the threads publish, and what they share.
     struct Shared {
-        ways: ShortWays<UnsafeCell<u32>>,
+        senders: ShortSenders<UnsafeCell<u32>>,
         dead: AtomicBool,
         sender: UnsafeCell<u32>,
         marked: AtomicU32,
     }
 
     fn shared() -> Arc<Shared> {
-        let (ways, dead) = (ShortWays::new(1), AtomicBool::new(false));
+        let (senders, dead) = (ShortSenders::new(1), AtomicBool::new(false));
         let (sender, marked) = (UnsafeCell::new(0), AtomicU32::new(0));
-        Arc::new(Shared { ways, dead, sender, marked })
+        Arc::new(Shared { senders, dead, sender, marked })
     }
 
     impl Shared {
         fn open(&self) {
-            self.ways.open(0, &self.sender, &self.dead);
+            self.senders.open(0, &self.sender, &self.dead);
         }
 
         fn mark(&self) {
-            let first = self.ways.mark_dead(0, &self.dead);
+            let first = self.senders.mark_dead(0, &self.dead);
             self.marked.fetch_add(first.into(), Ordering::Relaxed);
         }
 
-        fn way(&self) -> *mut UnsafeCell<u32> {
-            self.ways.places()[0].load(Ordering::Acquire)
+        fn first(&self) -> *mut UnsafeCell<u32> {
+            self.senders.places()[0].load(Ordering::Acquire)
         }
     }
 
-    /// Two threads open the way to a peer that a third one finds to be dead.
+    /// Two threads publish the sender to a peer that a third one finds to be dead.
     #[test]
-    fn loom_no_short_way_leads_to_the_dead() {
+    fn loom_no_short_sender_leads_to_the_dead() {
         loom::model(|| {
             let shared = shared();
             let roles: [fn(&Shared); 2] = [Shared::open, Shared::mark];
@@ -93,7 +93,7 @@ mod models {
             });
             shared.open();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
-            assert!(shared.way().is_null());
+            assert!(shared.first().is_null());
             shared.mark();
             assert_eq!(shared.marked.load(Ordering::Relaxed), 1);
         });
@@ -101,7 +101,7 @@ mod models {
 
     /// A thread that finds a sender sees what was written to it before it was published.
     #[test]
-    fn loom_a_short_way_leads_to_a_whole_sender() {
+    fn loom_a_short_sender_is_seen_whole() {
         loom::model(|| {
             let shared = shared();
             let maker = {
@@ -113,12 +113,12 @@ mod models {
                 })
             };
             // SAFETY: a published sender does not change, and `shared` keeps it.
-            if let Some(sender) = unsafe { shared.way().as_ref() } {
+            if let Some(sender) = unsafe { shared.first().as_ref() } {
                 // SAFETY: as above.
                 assert_eq!(sender.with(|value| unsafe { *value }), 7);
             }
             maker.join().unwrap();
-            assert!(!shared.way().is_null());
+            assert!(!shared.first().is_null());
         });
     }
 }
