@@ -100,7 +100,7 @@ pub struct Dispatcher {
     offload: bool,
     /// For requests, replies and responses: by these, threads see without a role whether a message
     /// has come.
-    lookouts: [Arc<ArrivalHint>; 3],
+    hints: [Arc<ArrivalHint>; 3],
     /// For each handler number: the calls under way without the role, of even and of odd versions.
     calls: Box<[[AtomicU32; 2]]>,
     /// The number of threads that want to change the table. While it is not 0, no thread takes the
@@ -208,7 +208,7 @@ impl Dispatcher {
         Dispatcher {
             name: poll::new_name(),
             size: post.routes.size(),
-            lookouts: [
+            hints: [
                 message_receiver.arrival_hint(),
                 replies.arrival_hint(),
                 responses.arrival_hint(),

@@ -120,7 +120,7 @@ impl Dispatcher {
     /// is parked.
     #[inline(always)]
     fn next_has_come(&self) -> bool {
-        let [requests, replies, responses] = &self.lookouts;
+        let [requests, replies, responses] = &self.hints;
         requests.next_has_come()
             || responses.next_has_come()
             || !self.offload && replies.next_has_come()
@@ -130,7 +130,7 @@ impl Dispatcher {
     /// Whether a message has come to any share, or a response is parked.
     #[inline(always)]
     fn something_has_come(&self) -> bool {
-        let [requests, replies, responses] = &self.lookouts;
+        let [requests, replies, responses] = &self.hints;
         requests.next_has_come()
             || requests.has_come()
             || responses.has_come()
