@@ -402,9 +402,8 @@ impl LaneState {
                     count += 1;
                 }
                 Op::PIECES => {
-                    // Its pieces that are in flight end below.
                     let failure = Error::bare(Status::ERR_CANCELED);
-                    // SAFETY: the command has the box of its pieces, and ends here.
+                    // SAFETY: the command has the box of its pieces. Those in flight end below.
                     unsafe { self.end_piece(routes, command.local.cast(), Some(failure), 0) };
                     count += 1;
                 }
