@@ -20,7 +20,9 @@
  *   this one;
  * - if caps() sets read and write but not shared_queue, notice_bits is 8 or more, atomics[0] contains fetch-and-add, and message_most is 0, 512 or
  *   more: for small messages of a stream, fetch-and-adds, reads of 8 bytes, and writes of at most 512 bytes with the flag LLCL_WF_NOTICE, in class
- *   LLCL_CLASS_RMA.
+ *   LLCL_CLASS_RMA;
+ * - if caps() sets read and write, notice_bits is 8 or more, and notice_words is 4: writes with signal, as writes of any size with the flags
+ *   LLCL_WF_NOTICE and LLCL_WF_WORDS, in class LLCL_CLASS_RMA. Without these libllcl sends a signal behind its data, by a frame.
  * libllcl does not use orders, the flags FENCE and SILENT, and the commands EXPECT and DELIVER so far. */
 #ifndef LLCL_WIRE_H
 #define LLCL_WIRE_H
@@ -54,8 +56,8 @@ enum { LLCL_CLASS_ANSWER, LLCL_CLASS_LIB, LLCL_CLASS_USER, LLCL_CLASS_RMA, LLCL_
 enum { LLCL_W_READ = 1, LLCL_W_WRITE, LLCL_W_ATOMIC, LLCL_W_FRAME, LLCL_W_EXPECT, LLCL_W_DELIVER };
 
 /* llcl_wire_command_t.flags. INLINE: post() copies the bytes. NOTICE, of a write: the peer gets LLCL_WE_NOTICE when the bytes are in
- * its memory. SILENT: no LLCL_WE_DONE on success */
-enum { LLCL_WF_INLINE = 1, LLCL_WF_NOTICE = 2, LLCL_WF_FENCE = 4, LLCL_WF_SILENT = 8 };
+ * its memory. SILENT: no LLCL_WE_DONE on success. WORDS, with NOTICE: the notice brings the field words */
+enum { LLCL_WF_INLINE = 1, LLCL_WF_NOTICE = 2, LLCL_WF_FENCE = 4, LLCL_WF_SILENT = 8, LLCL_WF_WORDS = 16 };
 
 /* A buffer in this process's memory. local: the local key of its registration; 0: the wire needs none */
 typedef struct {
@@ -72,7 +74,7 @@ typedef struct {
     uint64_t operand, compare; /* compare: the value that a compare-and-swap expects; operand: its new value, or the operand of another atomic */
     uint32_t notice, order;    /* notice: the number that a write with NOTICE brings, of notice_bits; commands with one order other than 0 keep their order */
     const llcl_wire_piece_t *piece; /* valid during post() */
-    uint64_t reserved[4];
+    uint64_t words[4];              /* what a notice with WORDS brings beside its number; else 0 */
 } llcl_wire_command_t;
 
 /* llcl_wire_event_t.event */
@@ -80,7 +82,8 @@ enum {
     LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before. After a read the bytes are in
                             the local buffer; after a write the peer's threads see them */
     LLCL_WE_FRAME,       /* a frame has arrived: peer (its sender), cls, bytes, size; frame is the number for give_back() */
-    LLCL_WE_NOTICE,      /* a write with notice has arrived, and its bytes are in memory: peer (its sender), tag (the notice) */
+    LLCL_WE_NOTICE,      /* a write with notice has arrived, and its bytes are in memory: peer (its sender), tag (the notice). With WORDS also
+                            bytes, size: the words, valid until the next poll(); else size is 0 */
     LLCL_WE_CONNECTED,   /* the connection to peer is established */
     LLCL_WE_LOST,        /* the network does not reach peer any more: status */
     LLCL_WE_FENCED,      /* nothing that peer has sent arrives after this event, no notice either */
@@ -99,7 +102,8 @@ typedef struct {
 } llcl_wire_event_t;
 
 /* The abilities of a wire. caps() fills in the fields within struct_size; fields that a module does not know stay 0. So far libllcl reads read,
- * write, frame, threads, atomics[0], notice_bits, inline_most, needs_local_key, frame_most, card_bytes, message_most, can_fence and shared_queue. */
+ * write, frame, threads, atomics[0], notice_bits, inline_most, needs_local_key, frame_most, card_bytes, message_most, can_fence, shared_queue and
+ * notice_words. */
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;
@@ -121,6 +125,7 @@ typedef struct {
      * or that the peer is gone. post() answers LLCL_RETRY_QUEUE_FULL while the module takes no more frames for this peer and class. All ranks of a
      * job have it, or none. */
     uint32_t shared_queue;
+    uint32_t notice_words; /* 4: a notice may bring words */
     uint32_t reserved;
 } llcl_wire_caps_t;
 

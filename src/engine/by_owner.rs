@@ -8,9 +8,11 @@ use crate::engine::command::{Command, Op};
 use crate::engine::notices::PostedNotice;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
+use crate::transport::remote::Signal;
 use crate::transport::{CHUNK, MESSAGE_WORDS, Message, Reply, SMALL_REPLY, SMALL_REQUEST};
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
+use std::sync::Arc;
 
 mod many;
 
@@ -58,6 +60,9 @@ pub struct InFlight {
     pub has_place: bool,
     /// The request of the present stage has been sent, or its work request posted.
     pub sent: bool,
+    /// The owner's answer to the signal that the network has brought with the last bytes, if it
+    /// came before the network's completion; see `engine::by_wire`.
+    pub(super) answer: Option<Status>,
     /// The number of the command; an older command has a smaller one. For flushes.
     pub order: u64,
     /// A copy of the bytes that the command carried, or the bytes of a request of many pieces.
@@ -79,7 +84,8 @@ impl InFlight {
         if command.op.is_many() {
             bytes = Some(many::bytes(&command));
         }
-        InFlight { command, stage, has_place: false, sent: false, order, bytes }
+        let (has_place, sent, answer) = (false, false, None);
+        InFlight { command, stage, has_place, sent, answer, order, bytes }
     }
 
     /// Takes the copied bytes, for a caller that must keep them longer than the operation.
@@ -344,7 +350,25 @@ fn write_and_signal(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<
     store(routes, place(message), bytes)?;
     let [_, _, key, offset, value] = message.words;
     let op = if message.kind == WRITE_ADD { atomic::op::ADD } else { atomic::op::STORE };
-    let word = Word { address: Address { offset, key }, op, kind: atomic::kind::U64 };
+    signal(routes, &Signal { op, word: Address { offset, key }, value })
+}
+
+/// Makes this rank change the words of signals whose bytes a network has brought.
+pub fn serve_signals(routes: &Arc<Routes>) {
+    let retired = Arc::downgrade(routes);
+    routes.fabric().on_signal(Box::new(move |signalled| {
+        let Some(routes) = retired.upgrade() else { return Status::ERR_KEY };
+        match signalled.op {
+            atomic::op::ADD | atomic::op::STORE => {
+                signal(&routes, signalled).err().map_or(Status::OK, |error| error.status)
+            }
+            _ => Status::ERR_UNSUPPORTED,
+        }
+    }));
+}
+
+fn signal(routes: &Routes, &Signal { op, word, value }: &Signal) -> Result<()> {
+    let word = Word { address: word, op, kind: atomic::kind::U64 };
     let old = by_caller::change(routes, routes.own(), word, value, 0)?;
     old.map(drop).ok_or(Error::bare(Status::ERR_INTERNAL))
 }

@@ -7,22 +7,57 @@
 //! registered, the operation goes on as a request to the owner. An operation that was posted ends
 //! only when the network reports its completion, even if the peer has died: until then the network
 //! may use this rank's memory.
+//!
+//! If the network can bring a signal with a write (`Fabric::has_signals`), the last bytes of a
+//! write with signal bring it. The owner changes the word when the bytes are there, and answers. So
+//! such a write ends when both the network's completion and the owner's answer have come, in any
+//! order. When only the answer is missing, its stage is [`Stage::Word`], as if the signal had been
+//! a request.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
 use crate::engine::by_owner::{InFlight, Stage};
-use crate::engine::command::Op;
+use crate::engine::command::{Command, Op};
 use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
 use crate::engine::routes::Routes;
 use crate::transport::Reply;
+use crate::transport::fabric::Fabric;
 use crate::transport::fabric::far::Resolver;
-use crate::transport::remote::{Posting, Stopped, What};
+use crate::transport::remote::{Posting, Signal, Stopped, What};
 use crate::util::status::Status;
 use std::collections::VecDeque;
 
 /// Most work requests of one batch.
 const BATCH: usize = 64;
+
+/// The abilities of the network.
+#[derive(Clone, Copy)]
+struct Able {
+    /// Most bytes of a read or write.
+    most: u64,
+    /// See `Fabric::device_atomics`.
+    atomics: u64,
+    /// See `Fabric::has_signals`.
+    signals: bool,
+}
+
+impl Able {
+    fn of(fabric: &Fabric) -> Able {
+        let (most, atomics) = (fabric.remote_most(), fabric.device_atomics());
+        Able { most, atomics, signals: fabric.has_signals() }
+    }
+}
+
+/// The next step of an operation after a completion of the network.
+enum Next {
+    /// It has ended.
+    End(Status),
+    /// Its new stage is to be posted or sent.
+    Post,
+    /// The owner's answer to its signal is missing.
+    Wait,
+}
 
 impl InFlight {
     /// Whether its present stage is for a network, whether or not it was posted yet.
@@ -36,15 +71,27 @@ impl InFlight {
         Stage::Posted { done: 0, size: size.min(most) }
     }
 
+    /// Whether the owner answers the present stage, which is posted: it brings the signal.
+    pub fn is_posted_with_signal(&self) -> bool {
+        let Stage::Posted { done, size } = self.stage else { return false };
+        let Command { op, size: all, .. } = self.command;
+        op == Op::WRITE_SIGNAL && done + size == all
+    }
+
     /// The work request for the present stage. None: the remote key is not known any more.
-    fn posting(&self, resolver: &Resolver, atomics: u64, tag: Tag) -> Option<Posting> {
+    fn posting(&self, resolver: &Resolver, able: Able, tag: Tag) -> Option<Posting> {
         let command = &self.command;
         let (remote, key) = resolver.resolve(command.remote)?;
         let (what, done, size) = match self.stage {
             Stage::Posted { done, size } if command.op == Op::READ => (What::Read, done, size),
+            Stage::Posted { done, size } if able.signals && self.is_posted_with_signal() => {
+                // core::submit has translated the signal's code into that of an atomic operation.
+                let Command { code: op, signal: word, operand: value, .. } = *command;
+                (What::WriteSignal(Signal { op, word, value }), done, size)
+            }
             Stage::Posted { done, size } => (What::Write, done, size),
             Stage::Device { guess } => {
-                (by_device::posting(command, atomics, guess), 0, by_device::WIDTH)
+                (by_device::posting(command, able.atomics, guess), 0, by_device::WIDTH)
             }
             _ => return None,
         };
@@ -60,39 +107,42 @@ impl InFlight {
         };
     }
 
-    /// Handles the completion of the present stage, and sets the next one. Some: the command has
-    /// ended.
-    fn ended(&mut self, end: Reply, (most, atomics): (u64, u64)) -> Option<Status> {
+    /// Handles the completion of the present stage, and sets the next one.
+    fn ended(&mut self, end: Reply, able: Able) -> Next {
         if end.status != Status::OK {
-            return Some(end.status);
+            return Next::End(end.status);
         }
         let (done, size) = match self.stage {
             Stage::Posted { done, size } => (done, size),
-            Stage::Device { guess } => return self.changed(guess, end.result, atomics),
-            _ => return None,
+            Stage::Device { guess } => return self.changed(guess, end.result, able.atomics),
+            _ => return Next::Wait,
         };
         let (done, all) = (done + size, self.command.size);
         self.stage = match self.command.op {
-            _ if done < all => Stage::Posted { done, size: (all - done).min(most) },
+            _ if done < all => Stage::Posted { done, size: (all - done).min(able.most) },
+            Op::WRITE_SIGNAL if able.signals => {
+                self.stage = Stage::Word;
+                return self.answer.map_or(Next::Wait, Next::End);
+            }
             // The owner changes the signal word, since it must wake the threads that sleep on it.
             // The data is visible to the owner by now.
             Op::WRITE_SIGNAL => Stage::Word,
-            _ => return Some(Status::OK),
+            _ => return Next::End(Status::OK),
         };
         self.sent = false;
-        None
+        Next::Post
     }
 
     /// The adapter has returned the old value of the word.
-    fn changed(&mut self, guess: u64, fetched: u64, atomics: u64) -> Option<Status> {
+    fn changed(&mut self, guess: u64, fetched: u64, atomics: u64) -> Next {
         let command = &self.command;
         if let Some(guess) = by_device::again(command, atomics, guess, fetched) {
             (self.stage, self.sent) = (Stage::Device { guess }, false);
-            return None;
+            return Next::Post;
         }
         // SAFETY: the user vouches for the result's place until the completion fires.
         unsafe { atomic::deliver(command.local, command.kind, fetched) };
-        Some(Status::OK)
+        Next::End(Status::OK)
     }
 }
 
@@ -177,10 +227,10 @@ impl LaneState {
         let first = line.iter().find_map(|tag| Some(self.slots.get_mut(*tag)?.command.peer));
         let Some(peer) = first else { return (None, false) };
         let (fabric, resolver) = (routes.fabric(), routes.fabric().resolver(peer));
-        let atomics = fabric.device_atomics();
+        let able = Able::of(fabric);
         let all = line.iter().take(BATCH).all(|tag| {
             let operation = self.slots.get_mut(*tag).filter(|it| it.is_posted());
-            let posting = operation.and_then(|it| it.posting(&resolver, atomics, *tag));
+            let posting = operation.and_then(|it| it.posting(&resolver, able, *tag));
             batch.extend(posting);
             posting.is_some()
         });
@@ -202,18 +252,21 @@ impl LaneState {
 
     /// Handles a completion of the network.
     pub(in crate::engine) fn wire_ended(&mut self, routes: &Routes, end: Reply) {
-        let (tag, fabric) = (Tag(end.tag), routes.fabric());
-        let can = (fabric.remote_most(), fabric.device_atomics());
+        let tag = Tag(end.tag);
         // A tag without a posted operation: not a completion of this rank's, or a late one.
         let Some(operation) = self.slots.get_mut(tag).filter(|it| it.sent && it.is_posted()) else {
             return;
         };
-        match operation.ended(end, can) {
-            Some(status) => {
+        let peer = operation.command.peer;
+        match operation.ended(end, Able::of(routes.fabric())) {
+            Next::End(status) => {
                 self.end(routes, tag, status);
                 self.ask_again(routes);
             }
-            None => self.send_or_wait(routes, tag),
+            Next::Post => self.send_or_wait(routes, tag),
+            // mark_dead() has left the operation to the network's completion, which is here.
+            Next::Wait if routes.is_dead(peer) => self.end(routes, tag, Status::ERR_PEER_DEAD),
+            Next::Wait => {}
         }
     }
 }

@@ -50,11 +50,16 @@ impl Sink for Inflow<'_> {
     }
 
     fn reply(&mut self, mut reply: Reply, bytes: &[u8]) {
-        // The tag finds nothing if the operation has ended, for instance by an earlier answer. A
-        // peer cannot end an operation that was posted to a network.
-        let operation = self.slots.get_mut(Tag(reply.tag));
-        let operation = operation.filter(|operation| operation.sent && !operation.is_posted());
+        // The tag finds nothing if the operation has ended, for instance by an earlier answer.
+        let operation = self.slots.get_mut(Tag(reply.tag)).filter(|operation| operation.sent);
         let Some(operation) = operation else { return };
+        if operation.is_posted() {
+            // A peer cannot end an operation that was posted to a network.
+            if operation.is_posted_with_signal() {
+                operation.answer = Some(reply.status);
+            }
+            return;
+        }
         if operation.command.op == Op::IMPORT {
             let (peer, key) = (operation.command.peer, operation.command.remote.key);
             if reply.status == Status::OK && !self.routes.fabric().learn(peer, key, bytes) {

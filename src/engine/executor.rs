@@ -15,15 +15,21 @@ const BATCH: usize = 64;
 /// Before a command of more bytes the executor releases the slots that it has executed: the copy
 /// takes long, and producers may wait for these slots.
 const LARGE: u64 = 4096;
-/// A write with signal of at most so many bytes goes to the owner as one request, although the
-/// network could write the bytes: a copy by the owner takes less time than a second message, which
-/// would bring the signal after the network's write.
+/// If the network's writes bring no signals, a write with signal of at most so many bytes goes to
+/// the owner as one request: a copy by the owner takes less time than a second message, which would
+/// bring the signal after the network's write.
 const WITH_SIGNAL: u64 = 4096;
 /// Most slots, and most bytes, that a requester executes in Lane::join_in(). Larger than BATCH:
 /// when the executor moves to another core, its state and the completion words move too, so a
 /// requester that takes over should do enough to pay for that.
 const JOINED: usize = 128;
 const JOINED_BYTES: u64 = 64 << 10;
+
+/// Whether a request to the owner does this command better than the network, which could, too.
+fn goes_to_owner(routes: &Routes, command: &Command) -> bool {
+    let most = if routes.fabric().has_signals() { 0 } else { WITH_SIGNAL };
+    command.op == Op::WRITE_SIGNAL && command.size <= most
+}
 
 impl LaneState {
     /// Executes up to a batch of commands; returns how many slots of the queue it emptied.
@@ -125,9 +131,7 @@ impl LaneState {
                 Ok(Outcome::NeedsOwner) => Stage::Data { done: 0 },
                 Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
                 // See WITH_SIGNAL.
-                Ok(Outcome::NeedsPost)
-                    if command.op == Op::WRITE_SIGNAL && command.size <= WITH_SIGNAL =>
-                {
+                Ok(Outcome::NeedsPost) if goes_to_owner(routes, &command) => {
                     Stage::Data { done: 0 }
                 }
                 Ok(Outcome::NeedsPost) => {

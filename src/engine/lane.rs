@@ -7,6 +7,7 @@
 //! until its own callback has returned. It rings the bell instead.
 
 use crate::engine::by_caller::Local;
+use crate::engine::by_owner;
 use crate::engine::command::Command;
 use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::in_callback;
@@ -76,6 +77,7 @@ impl Lane {
         let (queue, consumer) = CommandQueue::new(queue_entries, move || bell.bell().ring())?;
         let room = Arc::new(Admission::default());
         let to_tell = (room.clone(), queue_entries / 2);
+        by_owner::serve_signals(&routes);
         let receivers = routes.receivers(post.counts.clone());
         let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
         let under_way = work.under_way();

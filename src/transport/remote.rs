@@ -1,6 +1,19 @@
 //! Operations that a network executes in the memory of a peer: reads, writes and atomics, which the
 //! engine hands to the fabric in batches, and the result of a batch.
 
+use crate::transport::address::Address;
+
+/// The signal of a write: how a word at the peer changes when the bytes are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signal {
+    /// The `LLCL_OP_*` by which the word of type `LLCL_TYPE_U64` changes.
+    pub op: u8,
+    /// The word.
+    pub word: Address,
+    /// The operand.
+    pub value: u64,
+}
+
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
@@ -8,6 +21,11 @@ pub enum What {
     Read,
     /// Copies to the peer.
     Write,
+    /// Copies to the peer, which then changes a word, and answers the tag with a [`Reply`] as it
+    /// answers requests. Only where `Fabric::has_signals` says so.
+    ///
+    /// [`Reply`]: crate::transport::Reply
+    WriteSignal(Signal),
     /// Changes a word. The numbers are those of `llcl.h`.
     Atomic {
         /// The `LLCL_OP_*`.

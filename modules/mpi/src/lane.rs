@@ -2,6 +2,7 @@
 //! `remote` (the rank that asks) and `serving` (the owner). `requests` holds the sends and receives
 //! that MPI has not ended.
 
+use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
 use crate::requests::{ANSWERS, Ended, REQUESTS, Requests, Single};
@@ -48,6 +49,7 @@ impl Shared {
         lane.drain(LAST);
         lane.requests.take_back();
         lane.events.clear();
+        lane.words.clear();
         lane.tell_failure(
             Status::ERR_STATE,
             "MPI_Finalize was called before llcl_finalize, which must come first",
@@ -85,6 +87,10 @@ pub struct Lane {
     pub(crate) remote: Remote,
     /// Events that poll() has not returned yet.
     pub(crate) events: VecDeque<Event>,
+    /// The words of notices in `events`, in their order; and of those that the last poll() has
+    /// returned.
+    words: VecDeque<Box<[u64]>>,
+    told: Vec<Box<[u64]>>,
     /// Valid as long as the wire.
     host: *const Host,
     /// A call of MPI has failed: the lane makes no further ones.
@@ -100,6 +106,8 @@ impl Lane {
             requests: Requests::new(communicator)?,
             remote: Remote::default(),
             events: VecDeque::new(),
+            words: VecDeque::new(),
+            told: Vec::new(),
             host,
             failed: false,
             ended: false,
@@ -196,6 +204,16 @@ impl Lane {
         }
     }
 
+    /// Reports a notice, whose bytes are in this rank's memory.
+    pub(crate) fn notice(&mut self, peer: u32, (number, words): Notice) {
+        let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, peer) };
+        if let Some(words) = words.map(Box::<[u64]>::from) {
+            (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
+            self.words.push_back(words);
+        }
+        self.events.push_back(event);
+    }
+
     /// Writes events to `events`, and returns how many.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
         if self.events.is_empty() && !self.failed && !self.ended {
@@ -203,7 +221,11 @@ impl Lane {
         }
         self.end_fences();
         let count = events.len().min(self.events.len());
+        self.told.clear();
         for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
+            if event.event == Event::NOTICE && event.size > 0 {
+                self.told.extend(self.words.pop_front());
+            }
             *place = event;
         }
         count as u32

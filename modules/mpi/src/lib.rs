@@ -95,6 +95,11 @@ unsafe extern "C" fn caps(_: *mut Wire, caps: *mut Caps) -> i32 {
     caps.card_bytes = size_of::<Card>() as u32;
     caps.depth = lane::DEPTH as u32;
     caps.lanes = 1;
+    caps.notice_bits = u32::BITS;
+    // An older libllcl has a shorter struct.
+    if caps.struct_size >= size_of::<Caps>() as u64 {
+        caps.notice_words = message::NOTICE_WORDS as u32;
+    }
     Status::OK
 }
 

@@ -2,6 +2,7 @@
 //! are padded to whole words.
 
 use crate::requests::MESSAGE_MOST;
+use crate::table::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The head of the last answer to a request; those before it have 0.
@@ -10,6 +11,17 @@ pub(crate) const LAST: u64 = 1;
 pub(crate) const HEAD: usize = 8;
 /// Bytes of an operation in an answer: number and status, size of the bytes that follow.
 pub(crate) const ANSWER_ENTRY: usize = 16;
+
+/// Words that a notice brings beside its number.
+pub(crate) const NOTICE_WORDS: usize = 4;
+/// The notice of a write: its number and, if it brings them, its words.
+pub(crate) type Notice = (u32, Option<[u64; NOTICE_WORDS]>);
+/// Bytes of a notice in a request: number and whether there are words, the words.
+pub(crate) const NOTICE: usize = 8 * (1 + NOTICE_WORDS);
+/// The kinds of operations in a request; the lowest bits of an entry's first word.
+pub(crate) const WRITE: u64 = 1;
+pub(crate) const WITH_NOTICE: u64 = 2;
+pub(crate) const KIND_BITS: u32 = 2;
 
 /// The first word of an answer's entry.
 pub(crate) fn outcome(number: u32, status: i32) -> u64 {
@@ -31,6 +43,13 @@ impl Message {
 
     pub(crate) fn put(&mut self, words: &[u64]) {
         words.iter().for_each(|word| self.0.extend(word.to_ne_bytes()));
+    }
+
+    /// Adds the notice of a write.
+    pub(crate) fn put_notice(&mut self, command: &Command) {
+        let words = u64::from(command.flags & Command::WORDS != 0);
+        self.put(&[u64::from(command.notice) << 1 | words]);
+        self.put(&command.words);
     }
 
     /// Adds bytes, and pads them to whole words.
@@ -66,6 +85,12 @@ pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
         let word = chunks.next().and_then(|word| word.try_into().ok());
         word.map_or(0, u64::from_ne_bytes)
     }))
+}
+
+/// Takes a notice off the front of a message. None: it is shorter.
+pub(crate) fn take_notice(bytes: &mut &[u8]) -> Option<Notice> {
+    let [number, words @ ..] = take::<{ 1 + NOTICE_WORDS }>(bytes)?;
+    Some(((number >> 1) as u32, (number & 1 == 1).then_some(words)))
 }
 
 /// Takes `size` bytes and their padding off the front of a message. None: it is shorter.

@@ -12,7 +12,9 @@
 //! request. An owner that serves `SERVED` large operations defers further requests.
 
 use crate::lane::Lane;
-use crate::message::{LAST, Message, outcome, store, take, take_bytes};
+use crate::message::{
+    KIND_BITS, LAST, Message, NOTICE, WITH_NOTICE, WRITE, outcome, store, take, take_bytes,
+};
 use crate::requests::{ANSWERS, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -36,7 +38,8 @@ pub(crate) const SERVED: usize = 64;
 const FIRST_TAG: u32 = 16;
 /// How long MPI may need to end the transfers with a dead rank.
 const LATE: Duration = Duration::from_secs(1);
-/// Bytes of an operation in a request: number and kind, size, address, region.
+/// Bytes of an operation in a request: number and kind, size, address, region. A notice and bytes
+/// may follow.
 const ENTRY: usize = 32;
 
 /// The tag of the message that carries the bytes of a large operation.
@@ -201,7 +204,9 @@ impl Lane {
         for command in commands {
             let (write, size) = (command.op == Command::WRITE, command.size);
             let inline = if write && size <= INLINE { size } else { 0 };
-            if !self.remote.has_room(command) || !message.has_room(ENTRY + inline as usize) {
+            let notices = write && command.flags & Command::NOTICE != 0;
+            let entry = if notices { ENTRY + NOTICE } else { ENTRY };
+            if !self.remote.has_room(command) || !message.has_room(entry + inline as usize) {
                 break;
             }
             // SAFETY: the caller promises a valid piece.
@@ -209,8 +214,12 @@ impl Lane {
             let (tag, transfers) = (command.tag, size > INLINE);
             let operation = Operation { peer, tag, local, size, write, transfers, status: None };
             let number = self.remote.add(operation);
-            let number_and_kind = u64::from(number) << 1 | u64::from(write);
+            let kind = u64::from(write) * WRITE + u64::from(notices) * WITH_NOTICE;
+            let number_and_kind = u64::from(number) << KIND_BITS | kind;
             message.put(&[number_and_kind, size, command.remote, command.wire[0]]);
+            if notices {
+                message.put_notice(command);
+            }
             // SAFETY: the bytes are valid, as the caller promises.
             unsafe { message.put_bytes(local, inline) };
             numbers.push((number, local, size, write, transfers));
@@ -309,10 +318,13 @@ impl Lane {
                 }
             }
             Single::Served { region, .. } => self.remote.release(Some(region)),
-            Single::Stored { peer, index, region, refused } => {
+            Single::Stored { peer, index, region, refused, notice } => {
                 self.remote.release(region);
                 if !cancelled {
                     let status = if refused.is_some() { Status::ERR_KEY } else { Status::OK };
+                    if let Some(notice) = notice.filter(|_| status == Status::OK) {
+                        self.notice(peer, notice);
+                    }
                     let mut message = Message::new();
                     message.put(&[outcome(index, status), 0]);
                     let sent = self.requests.send_message((peer, ANSWERS), message.end(0));

@@ -3,6 +3,7 @@
 //! receive one message. MPI may use the bytes of a request until it has ended the request. So a box
 //! whose request MPI does not end is leaked.
 
+use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use mpi_sys as ffi;
 use std::collections::VecDeque;
@@ -58,7 +59,14 @@ pub enum Single {
     Served { peer: u32, region: u64 },
     /// Receives the bytes of a peer's large write, number `index` at the peer, to a region of this
     /// rank. If there is no such region, `refused` takes the bytes, since the peer is sending them.
-    Stored { peer: u32, index: u32, region: Option<u64>, refused: Option<Box<[u8]>> },
+    /// `notice`: libllcl is told of it when the bytes are there.
+    Stored {
+        peer: u32,
+        index: u32,
+        region: Option<u64>,
+        refused: Option<Box<[u8]>>,
+        notice: Option<Notice>,
+    },
     /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
     Abandoned,
 }

@@ -1,7 +1,10 @@
 //! The owner's side of reads and writes. `remote` describes the protocol.
 
 use crate::lane::Lane;
-use crate::message::{ANSWER_ENTRY, HEAD, LAST, Message, outcome, store, take, take_bytes};
+use crate::message::{
+    ANSWER_ENTRY, HEAD, KIND_BITS, LAST, Message, Notice, WITH_NOTICE, WRITE, outcome, store, take,
+    take_bytes, take_notice,
+};
 use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
 use crate::requests::{ANSWERS, Single};
 use crate::table::{Event, Status};
@@ -25,13 +28,22 @@ impl Lane {
         let message = self.requests.take_out(at);
         let (mut left, mut answer) = (message.get(HEAD..size).unwrap_or_default(), Message::new());
         while let Some([number_and_kind, size, place, region]) = take(&mut left) {
-            let (number, write) = ((number_and_kind >> 1) as u32, number_and_kind & 1 == 1);
+            let (number, write) =
+                ((number_and_kind >> KIND_BITS) as u32, number_and_kind & WRITE != 0);
+            let mut notice = None;
+            if number_and_kind & WITH_NOTICE != 0 {
+                notice = take_notice(&mut left);
+                if notice.is_none() {
+                    break;
+                }
+            }
             let data = if write && size <= INLINE { size } else { 0 };
             let fits = size <= LARGEST && (number as usize) < OPERATIONS;
             let Some(data) = take_bytes(&mut left, data).filter(|_| fits) else { break };
             if size > INLINE {
                 let tag = tag_of(number, write);
-                let begun = self.transfer((peer, tag, number), (region, place, size), write);
+                let bytes = (region, place, size);
+                let begun = self.transfer((peer, tag, number), bytes, write, notice);
                 let status = if begun { Status::OK } else { Status::ERR_KEY };
                 // transferred() answers a write when its bytes are here.
                 if !write {
@@ -44,6 +56,7 @@ impl Lane {
                 Some(_) if write => {
                     // SAFETY: the region contains these bytes; deregister() needs the lane's lock.
                     unsafe { store(data, place as *mut u8) };
+                    notice.into_iter().for_each(|notice| self.notice(peer, notice));
                     Status::OK
                 }
                 Some(_) => Status::OK,
@@ -85,6 +98,7 @@ impl Lane {
         (peer, tag, index): (u32, u32, u32),
         (key, place, size): (u64, u64, u64),
         write: bool,
+        notice: Option<Notice>,
     ) -> bool {
         let found = self.remote.find(key, place, size);
         let region = found.map(|found| {
@@ -106,7 +120,7 @@ impl Lane {
         let begun = unsafe {
             match write {
                 true => {
-                    let single = Single::Stored { peer, index, region, refused };
+                    let single = Single::Stored { peer, index, region, refused, notice };
                     self.requests.receive((peer, tag), to, size as usize, single)
                 }
                 false => {

@@ -34,7 +34,7 @@ impl Card {
     /// The card of a rank.
     pub fn of(rank: u32) -> Card {
         let rank = rank.to_le_bytes();
-        Card([b'M', b'P', b'I', 1, rank[0], rank[1], rank[2], rank[3]])
+        Card([b'M', b'P', b'I', 2, rank[0], rank[1], rank[2], rank[3]])
     }
 }
 
@@ -62,11 +62,13 @@ pub struct Command {
     pub notice: u32,
     pub order: u32,
     pub piece: *const Piece,
-    pub reserved: [u64; 4],
+    pub words: [u64; 4],
 }
 
 impl Command {
     pub const WRITE: u8 = 2;
+    pub const NOTICE: u32 = 2;
+    pub const WORDS: u32 = 16;
 }
 
 /// Memory that was registered.
@@ -93,6 +95,7 @@ pub struct Event {
 impl Event {
     pub const DONE: u32 = 1;
     pub const FRAME: u32 = 2;
+    pub const NOTICE: u32 = 3;
     pub const CONNECTED: u32 = 4;
     pub const UNFENCEABLE: u32 = 7;
     pub const DEVICE: u32 = 8;
@@ -140,6 +143,7 @@ pub struct Caps {
     pub can_fence: u32,
     pub has_fd: u32,
     pub shared_queue: u32,
+    pub notice_words: u32,
     pub reserved: u32,
 }
 

@@ -4,6 +4,7 @@
 use super::*;
 use crate::bootstrap::{Bootstrap, World};
 use crate::engine::atomic::{kind, op};
+use crate::engine::by_owner;
 use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
 use crate::engine::messages::sender::MessagePost;
@@ -30,6 +31,7 @@ fn some_ranks<const N: usize>(in_flight: usize) -> (World, [Rank; N]) {
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank as u32).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
         let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
+        by_owner::serve_signals(&routes);
         let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
         let to_tell = (Arc::new(Admission::default()), 8);
         let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64, 1));

@@ -15,7 +15,7 @@ use crate::transport::port::{Port, Reach};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::wire::Wire;
-use crate::transport::wire::endpoint::{Endpoint, News, Unreachable};
+use crate::transport::wire::endpoint::{Endpoint, News, Signalled, Unreachable};
 use crate::transport::wire::module::{self, Module};
 #[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -335,6 +335,18 @@ impl Fabric {
         match self.remote().map_or(0, |wire| wire.memory().caps().message_most) {
             0 => u64::MAX,
             most => most,
+        }
+    }
+
+    /// Whether a write that is posted to the wire may bring a signal.
+    pub fn has_signals(&self) -> bool {
+        self.remote().is_some_and(|wire| wire.memory().caps().has_signals())
+    }
+
+    /// Sets the callback for signals that come with writes; see [`Endpoint::on_signal`].
+    pub fn on_signal(&self, change: Signalled) {
+        if let Some(wire) = &self.wire {
+            wire.on_signal(change);
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod news;
 mod polling;
+mod signals;
 mod ways;
 
 use super::ended::{End, Ended};
@@ -18,6 +19,7 @@ use super::packet::{self, OwnedFrame, packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
 use super::remote::{Memory, Posted};
+use super::signals::Come;
 use super::tickets::Tickets;
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
@@ -25,7 +27,7 @@ use crate::transport::frame::{Class, Frame};
 use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
-pub use news::{Deliver, News, Unreachable};
+pub use news::{Deliver, News, Signalled, Unreachable};
 #[cfg(test)]
 pub use news::{no_news, no_slot};
 use once_cell::race::OnceBox;
@@ -79,6 +81,7 @@ struct Shared {
     naps: AtomicBool,
     wake: Wake,
     unreachable: OnceBox<Unreachable>,
+    signalled: OnceBox<Signalled>,
     ended: Arc<Ended>,
     ring: OnceBox<Ring>,
     failed: Box<dyn Fn() + Send + Sync>,
@@ -125,9 +128,18 @@ enum Asleep {
 /// Received answers and replies, with their senders. This rank reserved a slot for each of them
 /// when it sent the request.
 type Answers = Vec<(u32, OwnedFrame)>;
-/// Where a handled event leaves its results: packets to send, answers to deliver, completions of
-/// reads, writes and atomics.
-type Results<'a> = (&'a mut Out, &'a mut Answers, &'a mut Vec<End>);
+
+/// What the handled events of a round leave.
+#[derive(Default)]
+struct Results {
+    /// Packets to send.
+    out: Out,
+    answers: Answers,
+    /// Completions of reads, writes and atomics.
+    ends: Vec<End>,
+    /// Signals whose bytes have come.
+    signals: Vec<Come>,
+}
 
 impl State {
     fn report(&mut self, me: u32, peer: u32, what: &str) {
@@ -295,6 +307,7 @@ impl Endpoint {
             naps: AtomicBool::new(false),
             wake,
             unreachable: OnceBox::new(),
+            signalled: OnceBox::new(),
             ended: Arc::default(),
             ring: OnceBox::new(),
             failed,

@@ -22,6 +22,7 @@ mod packet;
 mod pieces;
 mod receipts;
 pub mod remote;
+mod signals;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 mod table;
@@ -74,6 +75,18 @@ pub struct Caps {
     /// A frame waits at its sender while its receiver has no free receive: [`Event::DONE`] of a
     /// frame says that it lies in a receive of the peer, or that the peer is gone.
     pub shared_queue: bool,
+    /// How many words a notice may bring beside its number, see [`Command::words`].
+    pub notice_words: u32,
+}
+
+/// The words of a notice that brings words.
+pub const NOTICE_WORDS: usize = 4;
+
+impl Caps {
+    /// Whether a write may bring a signal: its notice has room for the words of `signals`.
+    pub fn has_signals(&self) -> bool {
+        self.remote && self.notice_bits >= 8 && self.notice_words as usize >= NOTICE_WORDS
+    }
 }
 
 /// The keys of one registration of memory.
@@ -129,7 +142,8 @@ pub struct Command {
     order: u32,
     /// The local buffers.
     pub piece: *const Piece,
-    reserved: [u64; 4],
+    /// What a write with [`Command::NOTICE`] and [`Command::WORDS`] brings beside the number.
+    pub words: [u64; NOTICE_WORDS],
 }
 
 impl Command {
@@ -146,6 +160,8 @@ impl Command {
     pub const INLINE: u32 = 1;
     /// A flag of a write: the peer gets [`Event::NOTICE`] when the bytes are in its memory.
     pub const NOTICE: u32 = 2;
+    /// A flag of a write with [`Command::NOTICE`]: the notice brings `words`, too.
+    pub const WORDS: u32 = 16;
 
     /// The command that sends one piece as a frame. The lane reads `piece` during post() only, and
     /// the bytes to which it points until the event of `tag`.
@@ -165,7 +181,7 @@ impl Command {
             notice: 0,
             order: 0,
             piece,
-            reserved: [0; 4],
+            words: [0; NOTICE_WORDS],
         }
     }
 }
@@ -189,9 +205,10 @@ pub struct Event {
     pub fetched: u64,
     /// [`Event::FRAME`]: the number by which give_back() returns the frame to the wire.
     pub frame: u64,
-    /// [`Event::FRAME`]: the bytes of the frame, valid until give_back().
+    /// [`Event::FRAME`]: the bytes of the frame, valid until give_back(). [`Event::NOTICE`]: its
+    /// words, valid until the next poll().
     pub bytes: *const u8,
-    /// [`Event::FRAME`]: the length of the frame in bytes.
+    /// The length of `bytes`.
     pub size: u64,
     reserved: u64,
 }

@@ -293,6 +293,7 @@ impl Wire for Opened {
             atomics: caps.atomics[0],
             notice_bits: caps.notice_bits,
             shared_queue: caps.shared_queue != 0,
+            notice_words: caps.notice_words,
         }
     }
 

@@ -3,6 +3,7 @@
 //! ([`Posted`]).
 
 use super::ended::End;
+use super::signals;
 use super::{Caps, Command, Event, Key, Piece, Wire};
 use crate::transport::remote::{Posting, What};
 use crate::util::status::{Result, Status};
@@ -117,7 +118,7 @@ impl Memory {
         let (address, size) = (posting.local.cast_const(), posting.size);
         match posting.what {
             What::Atomic { .. } => Some((Piece { address, size: 0, local: 0 }, 0)),
-            What::Write if size <= self.caps.inline_most as u64 => {
+            What::Write | What::WriteSignal(_) if size <= self.caps.inline_most as u64 => {
                 Some((Piece { address, size, local: 0 }, Command::INLINE))
             }
             _ => {
@@ -135,6 +136,10 @@ pub fn command(posting: &Posting, number: u64, (piece, flags): &(Piece, u32)) ->
     match posting.what {
         What::Read => command.op = Command::READ,
         What::Write => command.op = Command::WRITE,
+        What::WriteSignal(signal) => {
+            command.op = Command::WRITE;
+            signals::put(&mut command, posting.tag, signal);
+        }
         What::Atomic { op, kind, operand, compare } => {
             (command.op, command.atomic, command.kind) = (Command::ATOMIC, op, kind);
             (command.operand, command.compare) = (operand, compare);

@@ -16,7 +16,7 @@ use crate::fail;
 use crate::util::socket::Wake;
 use crate::util::status::{Result, Status};
 use accesses::Begun;
-use memory::{Access, Registered};
+use memory::{Access, Notice, Registered};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +54,11 @@ enum Comes {
     /// A write of a rank that has closed its lane since.
     Late { from: u32, access: Access, bytes: Box<[u8]> },
     /// A peer has written bytes here, with a notice.
-    Notice { from: u32, notice: u32, crossings: u64 },
+    Notice {
+        from: u32,
+        notice: Notice,
+        crossings: u64,
+    },
     /// The completion of a command that the rank itself has posted.
     Done {
         tag: u64,
@@ -161,6 +165,7 @@ impl Wire for Simulated {
             given: HashMap::new(),
             held: [0; CLASSES],
             accesses: HashMap::new(),
+            words: Vec::new(),
             under_way: 0,
             waiting: HashMap::new(),
             random,
@@ -184,6 +189,8 @@ struct Lane {
     /// Number of frames in `given`, by class.
     held: [usize; CLASSES],
     accesses: HashMap<u64, Begun>,
+    /// The words of the notices that the last poll() has returned.
+    words: Vec<Box<[u64]>>,
     /// Number of commands whose completion was not polled, but for those in `waiting`.
     under_way: usize,
     /// Frames that wait for a receive, by peer and class.
@@ -302,12 +309,13 @@ impl Lane {
                 // the bytes are in `bytes`.
                 let (status, _) =
                     unsafe { registered.execute(&access, bytes.as_mut_ptr(), bytes.len() as u64) };
+                drop(registered);
                 let notice = access.notice.filter(|_| status == Status::OK)?;
-                Some(Event { tag: notice.into(), ..Event::about(Event::NOTICE, from) })
+                Some(self.notice(from, notice))
             }
             Comes::Notice { from, notice, crossings } => {
                 self.card.traffic.came(crossings);
-                Some(Event { tag: notice.into(), ..Event::about(Event::NOTICE, from) })
+                Some(self.notice(from, notice))
             }
             Comes::Frame { from, answer_to, class, bytes, crossings, waits } => {
                 Some(self.take((from, answer_to), (class, bytes), (crossings, waits)))
@@ -347,6 +355,7 @@ impl WireLane for Lane {
 
     fn poll(&mut self, events: &mut [Event]) -> usize {
         let mut count = 0;
+        self.words.clear();
         let mut tell = |event: Event| {
             events[count] = event;
             count += 1;

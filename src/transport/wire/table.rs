@@ -46,6 +46,7 @@ pub struct CapsTable {
     pub can_fence: u32,
     has_fd: u32,
     pub shared_queue: u32,
+    pub notice_words: u32,
     reserved: u32,
 }
 

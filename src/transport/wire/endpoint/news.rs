@@ -2,8 +2,9 @@
 
 use super::Endpoint;
 use crate::transport::frame::{Class, Frame};
+use crate::transport::remote::Signal;
 use crate::transport::wire::grants::Packet;
-use crate::util::status::Error;
+use crate::util::status::{Error, Status};
 use std::sync::Arc;
 
 /// Writes a frame from a rank into one of this rank's slots. False: no slot is free.
@@ -22,7 +23,16 @@ pub struct News {
 /// `PATIENCE`.
 pub type Unreachable = Box<dyn Fn(u32) + Send + Sync>;
 
+/// Changes the word of a signal in this rank's memory, and returns the status for its sender.
+/// Called without the endpoint's lock.
+pub type Signalled = Box<dyn Fn(&Signal) -> Status + Send + Sync>;
+
 impl Endpoint {
+    /// Sets the callback for signals. The first call counts.
+    pub fn on_signal(&self, change: Signalled) {
+        let _ = self.shared.signalled.set(Box::new(change));
+    }
+
     /// Sets the callback for unreachable peers. The first call counts.
     pub fn on_unreachable(&self, tell: Unreachable) {
         let _ = self.shared.unreachable.set(Box::new(tell));

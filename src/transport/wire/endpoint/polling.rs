@@ -65,13 +65,17 @@ impl Shared {
         (self.wanted.load(Ordering::Relaxed) == 0).then(|| self.try_lock()).flatten()
     }
 
-    fn event(&self, state: &mut State, event: &Event, (out, answers, ends): Results) {
+    fn event(&self, state: &mut State, event: &Event, results: &mut Results) {
         let peer = event.peer;
         match event.event {
-            Event::DONE if Posted::is_tag(event.tag) => ends.extend(state.posted.end(event)),
-            Event::DONE if Taker::is_tag(event.tag) => state.end_of_use(self.me, event, out),
+            Event::DONE if Posted::is_tag(event.tag) => {
+                results.ends.extend(state.posted.end(event));
+            }
+            Event::DONE if Taker::is_tag(event.tag) => {
+                state.end_of_use(self.me, event, &mut results.out);
+            }
             Event::NOTICE => {
-                if let Err(why) = state.notice(event, self.medium) {
+                if let Err(why) = state.noticed(event, self.medium, results) {
                     state.report(self.me, peer, &why);
                 }
             }
@@ -87,10 +91,10 @@ impl Shared {
                     // SAFETY: the lane keeps the bytes valid until give_back() below.
                     size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
                 };
-                match state.take(event, bytes, self.medium, out) {
+                match state.take(event, bytes, self.medium, &mut results.out) {
                     Ok(Taken::Held) => return,
                     Ok(Taken::Copied) => {}
-                    Ok(Taken::Aside(owned)) => answers.push((peer, owned)),
+                    Ok(Taken::Aside(owned)) => results.answers.push((peer, owned)),
                     Err(why) => state.report(self.me, peer, &why),
                 }
                 state.lane.give_back(event.frame);
@@ -109,10 +113,10 @@ impl Shared {
                 state.tickets.iter_mut().for_each(|tickets| tickets.fenced(peer));
                 state.joins.forget(peer);
                 state.outgoing.fenced(peer);
-                ends.extend(state.posted.end_all(peer));
+                results.ends.extend(state.posted.end_all(peer));
             }
             // Without fenced(), the buffers that were granted to the dead peer stay out of use.
-            Event::UNFENCEABLE => ends.extend(state.posted.end_all(peer)),
+            Event::UNFENCEABLE => results.ends.extend(state.posted.end_all(peer)),
             _ => {}
         }
     }
@@ -125,14 +129,13 @@ impl Shared {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
     ) -> bool {
         let state = &mut *guard;
-        let (mut events, mut out, mut answers) =
-            ([Event::NONE; EVENTS], Out::new(), Answers::new());
-        let mut ends = Vec::new();
+        let (mut events, mut results) = ([Event::NONE; EVENTS], Results::default());
         let failed_before = state.failure.is_some();
         let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
-            self.event(state, event, (&mut out, &mut answers, &mut ends));
+            self.event(state, event, &mut results);
         }
+        let Results { mut out, answers, ends, signals } = results;
         let State { grants, receipts, lane, tickets, .. } = state;
         let (into_slot, mut back) =
             (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());
@@ -157,6 +160,7 @@ impl Shared {
             (self.failed)();
         }
         self.tell(&ends);
+        self.signal(&signals);
         for peer in overdue {
             self.unreachable.get().into_iter().for_each(|tell| tell(peer));
         }

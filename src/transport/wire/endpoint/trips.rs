@@ -1,6 +1,8 @@
 //! How often a message and what it waits for cross the network, counted by the network itself.
 
 use super::*;
+use crate::transport::address::Address;
+use crate::transport::remote::{Posting, Signal, What};
 use crate::transport::wire::simulated::{Nature, Simulated};
 use std::cell::RefCell;
 
@@ -101,5 +103,71 @@ fn a_message_takes_so_many_trips() {
         // The receiver's clock goes on with other frames while one is late.
         let stream = count(&name, 2000, 8);
         assert_eq!([stream.least, stream.frames], [0.5, 1.0], "{stream:?}");
+    }
+}
+
+/// Registers memory at rank 1, and writes it with a signal for its last word from rank 0. Returns
+/// the crossings until the signal, those until the end, the frames and the accesses of both ranks.
+fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
+    let nature = Nature::named(name).unwrap();
+    let wires = [0, 1].map(|me| Arc::new(Simulated::new(me, nature).unwrap()));
+    let ends = [0, 1].map(|me: usize| {
+        let rank = (me as u32, 2);
+        Endpoint::without_thread(rank, wires[me].clone(), 4096, no_slot(), no_news()).unwrap()
+    });
+    ends[0].connect(1, ends[1].card()).unwrap();
+    ends[1].connect(0, ends[0].card()).unwrap();
+    let (local, theirs) = (vec![7_u8; size], vec![0_u8; size]);
+    ends[1].memory().register(5, theirs.as_ptr().cast_mut(), size).unwrap();
+    let (remote, key) = ends[1].memory().wire_key(5).unwrap();
+    let signal = Signal { op: 5, word: Address { key: 5, offset: 8 }, value: 3 };
+    let (came, wire) = (Arc::new(Mutex::new(Vec::new())), wires[1].clone());
+    let (noted, from) = (came.clone(), theirs.as_ptr() as usize);
+    ends[1].on_signal(Box::new(move |signal| {
+        // SAFETY: `theirs` lives until the endpoint is dropped.
+        let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, size) };
+        assert!(bytes.iter().all(|byte| *byte == 7), "the signal came before its bytes");
+        noted.lock().unwrap().push((*signal, wire.counts()[2]));
+        Status::OK
+    }));
+    let what = What::WriteSignal(signal);
+    let local = local.as_ptr().cast_mut();
+    let posting = Posting { tag: 77, what, local, size: size as u64, remote, key };
+    let (limit, mut ended, answered) =
+        (Instant::now() + Duration::from_secs(10), Vec::new(), RefCell::new(Vec::new()));
+    // SAFETY: the bytes live until the end of this function.
+    while unsafe { ends[0].post(1, &[posting]) }.0 == 0 {
+        for end in &ends {
+            end.shared.round(end.shared.lock(), &|_, _, _| true);
+        }
+    }
+    while ended.is_empty() || answered.borrow().is_empty() {
+        assert!(Instant::now() < limit, "the write has not ended");
+        for end in &ends {
+            let deliver = |_: u32, class: Class, frame: &Frame| {
+                answered.borrow_mut().push((class, frame.tag, frame.id));
+                true
+            };
+            end.shared.round(end.shared.lock(), &deliver);
+        }
+        ends[0].shared.ended.take(&mut ended);
+    }
+    assert_eq!(ended, [End { tag: 77, status: Status::OK, fetched: 0 }]);
+    assert_eq!(answered.into_inner(), [(Class::Answers, 77, 0)]);
+    let came = came.lock().unwrap();
+    assert_eq!((came.len(), came[0].0), (1, signal));
+    let sum = |at: usize| wires.iter().map(|wire| wire.counts()[at]).sum::<u64>();
+    [came[0].1, wires[0].counts()[2], sum(0), sum(1)]
+}
+
+/// A write with signal of any size is one command and one answer. Its signal has crossed the
+/// network once, and its end twice.
+#[test]
+fn a_write_with_signal_is_one_command() {
+    for seed in [2, 3, 6, 7] {
+        for size in [16, 1000, 64 << 10] {
+            let name = format!("{seed}:remote=1:notices=2:keys=0:message=0:fd=0");
+            assert_eq!(write_with_signal(&name, size), [1, 2, 1, 1], "{name}, {size} bytes");
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Reads, writes and atomics of a simulated lane, from the post to the completion.
 
-use super::memory::Access;
+use super::memory::{Access, Notice};
 use super::{Card, Comes, Lane, lock};
-use crate::transport::wire::Command;
+use crate::transport::wire::{Command, Event};
 use crate::util::status::Status;
 use std::sync::Arc;
 
@@ -24,6 +24,16 @@ pub(super) struct Begun {
 unsafe impl Send for Begun {}
 
 impl Lane {
+    /// The event of a notice. Its words stay until the next poll().
+    pub(super) fn notice(&mut self, from: u32, (number, words): Notice) -> Event {
+        let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, from) };
+        if let Some(words) = words.map(Box::<[u64]>::from) {
+            (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
+            self.words.push(words);
+        }
+        event
+    }
+
     /// Takes a read, a write or an atomic.
     ///
     /// # Safety

@@ -2,7 +2,7 @@
 //! The thread that polls the poster's lane acts as the owner's adapter: no thread of the owner
 //! takes part.
 
-use crate::transport::wire::{Command, Key};
+use crate::transport::wire::{Command, Key, NOTICE_WORDS};
 use crate::util::status::Status;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +17,9 @@ pub struct Registered {
     pub over: bool,
 }
 
+/// A notice: its number and, where it brings them, its words.
+pub type Notice = (u32, Option<[u64; NOTICE_WORDS]>);
+
 /// The remote side of a command.
 #[derive(Clone, Copy)]
 pub struct Access {
@@ -27,14 +30,15 @@ pub struct Access {
     operand: u64,
     compare: u64,
     /// What its peer is told behind it.
-    pub notice: Option<u32>,
+    pub notice: Option<Notice>,
 }
 
 impl Access {
     /// The remote side of this command.
     pub fn of(command: &Command) -> Access {
         let Command { op, atomic, remote, operand, compare, flags, .. } = *command;
-        let notice = (flags & Command::NOTICE != 0).then_some(command.notice);
+        let words = (flags & Command::WORDS != 0).then_some(command.words);
+        let notice = (flags & Command::NOTICE != 0).then_some((command.notice, words));
         Access { op, atomic, remote, number: command.wire[0], operand, compare, notice }
     }
 

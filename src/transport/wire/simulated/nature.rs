@@ -1,7 +1,7 @@
 //! The abilities of the simulated network.
 
 use crate::fail;
-use crate::transport::wire::Caps;
+use crate::transport::wire::{Caps, NOTICE_WORDS};
 use crate::util::status::Result;
 
 /// How the simulated network behaves.
@@ -21,6 +21,9 @@ pub struct Nature {
 /// most adapters have; those and swap.
 const ATOMICS: [u64; 3] = [0, 1 << 5 | 1 << 4, 1 << 5 | 1 << 4 | 1 << 3];
 
+/// [`Caps::notice_words`] where notices bring words.
+const WORDS: u32 = NOTICE_WORDS as u32;
+
 impl Nature {
     /// The network of a seed.
     pub fn of(seed: u64) -> Nature {
@@ -35,6 +38,7 @@ impl Nature {
             atomics: if remote { ATOMICS[[0, 1, 0, 2][at % 4]] } else { 0 },
             notice_bits: if remote && seed % 8 != 5 { 8 } else { 0 },
             shared_queue: (seed + 1) % 5 < 2,
+            notice_words: if remote && at / 2 % 2 == 1 { WORDS } else { 0 },
         };
         Nature { seed, has_fd: seed % 2 == 1, can_fence: !seed.is_multiple_of(4), caps }
     }
@@ -62,7 +66,10 @@ impl Nature {
                 "message" => caps.message_most = value,
                 "atomics" => caps.atomics = ATOMICS[(value as usize).min(2)],
                 "shared" => caps.shared_queue = value != 0,
-                "notices" => caps.notice_bits = if value != 0 { 8 } else { 0 },
+                "notices" => {
+                    caps.notice_bits = if value != 0 { 8 } else { 0 };
+                    caps.notice_words = if value > 1 { WORDS } else { 0 };
+                }
                 "fd" => nature.has_fd = value != 0,
                 _ => fail!(
                     ERR_INVALID,
@@ -73,6 +80,7 @@ impl Nature {
         }
         nature.caps.atomics *= u64::from(nature.caps.remote);
         nature.caps.notice_bits *= u32::from(nature.caps.remote);
+        nature.caps.notice_words *= u32::from(nature.caps.remote);
         Ok(nature)
     }
 

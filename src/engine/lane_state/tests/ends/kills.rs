@@ -92,7 +92,11 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
         match random.below(3) {
             0 => rank.start(increment(1, keys[1], ended), Stage::Word),
             1 => {
-                let write = transfer(Op::WRITE, 1, keys[1], memory, ended);
+                let mut write = transfer(Op::WRITE, 1, keys[1], memory, ended);
+                if random.below(2) == 0 {
+                    (write.op, write.code, write.operand) = (Op::WRITE_SIGNAL, op::ADD, 1);
+                    write.signal = Address { offset: 8 * (MOST as u64 - 1), key: keys[1] };
+                }
                 rank.start(write, stage(&write, posted));
             }
             _ => {

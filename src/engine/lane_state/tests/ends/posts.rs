@@ -1,4 +1,4 @@
-//! How many operations are posted with one doorbell.
+//! How many operations are posted with one doorbell, and what a write with signal costs.
 
 use super::*;
 use crate::transport::Access;
@@ -54,4 +54,68 @@ fn operations_of_a_round_are_posted_under_one_doorbell() {
     println!("{} operations, {posts} posts", 10 * BATCH);
     assert!((10..BATCH).contains(&posts), "{posts} posts");
     assert_eq!(ours, vec![5; BATCH]);
+}
+
+/// Over a network whose writes bring signals, a write with signal is one post, and the owner's lane
+/// serves no request. Seed 7 has such writes, and loses the order of the completion and the owner's
+/// answer. Seed 1 has none: there the owner changes the word by a request.
+#[test]
+fn a_signal_travels_with_its_bytes() {
+    for (seed, at_once) in [(7, true), (1, false)] {
+        simulate(Some(seed));
+        let (_world, mut ranks) = two_ranks(8);
+        simulate(None);
+        let (mut theirs, mut ours) = (vec![0u64; 8193], vec![0u64; 8192]);
+        let key = ranks[1].register(&mut theirs);
+        let address = Address { offset: 0, key };
+        until(&mut ranks, "the key is not known", |ranks| {
+            let routes = &ranks[0].routes;
+            matches!(routes.locate(routes.port(1).unwrap(), address, 8), Ok(Access::Posted(_)))
+        });
+        assert_eq!(ranks[0].routes.fabric().has_signals(), at_once);
+        let (ended, sizes, mut served) = (AtomicU64::new(0), [1, 125, 1000, 8192], 0);
+        for round in 1..=100_u64 {
+            let size = sizes[round as usize % 4];
+            ours[..size].fill(round);
+            let mut write = transfer(Op::WRITE_SIGNAL, key, &mut ours[..size], &ended);
+            write.signal = Address { offset: 8 * 8192, key };
+            (write.code, write.operand) = (op::ADD, 1);
+            let posts = ranks[0].routes.fabric().posts();
+            let Rank { work, routes, .. } = &mut ranks[0];
+            assert!(work.execute_one(routes, write, false));
+            let limit = Instant::now() + Duration::from_secs(10);
+            while value(&ended) < round {
+                ranks[0].round();
+                served += ranks[1].round();
+                assert!(Instant::now() < limit, "seed {seed}, write {round}");
+            }
+            let posts = ranks[0].routes.fabric().posts() - posts;
+            assert_eq!(posts, usize::from(at_once || size > 512), "{size} words");
+            assert_eq!((theirs[8192], &theirs[..size]), (round, &ours[..size]));
+        }
+        assert_eq!(served == 0, at_once, "{served} requests");
+    }
+}
+
+/// The owner refuses a signal whose region was freed, also where the network has brought it.
+#[test]
+fn a_refused_signal_is_the_status_of_its_write() {
+    simulate(Some(7));
+    let (_world, mut ranks) = two_ranks(8);
+    simulate(None);
+    let (mut theirs, mut ours, ended) = (vec![0u64; 8], [6u64; 4], AtomicU64::new(0));
+    let key = ranks[1].register(&mut theirs);
+    let address = Address { offset: 0, key };
+    until(&mut ranks, "the key is not known", |ranks| {
+        let routes = &ranks[0].routes;
+        matches!(routes.locate(routes.port(1).unwrap(), address, 8), Ok(Access::Posted(_)))
+    });
+    let mut write = transfer(Op::WRITE_SIGNAL, key, &mut ours, &ended);
+    write.signal = Address { offset: 0, key: Key::new(3, 1, 9).0 };
+    (write.code, write.operand) = (op::STORE, 1);
+    let most = ranks[0].routes.fabric().remote_most();
+    ranks[0].start(write, InFlight::first_posted(write.size, most));
+    until(&mut ranks, "the write has not ended", |_| value(&ended) != 0);
+    assert_eq!(value(&ended), 1 | WORD_FAILED);
+    assert_eq!(theirs[..4], [6; 4]);
 }
