@@ -54,11 +54,7 @@ enum Comes {
     /// A write of a rank that has closed its lane since.
     Late { from: u32, access: Access, bytes: Box<[u8]> },
     /// A peer has written bytes here, with a notice.
-    Notice {
-        from: u32,
-        notice: Notice,
-        crossings: u64,
-    },
+    Notice { from: u32, notice: Notice, crossings: u64 },
     /// The completion of a command that the rank itself has posted.
     Done {
         tag: u64,
