@@ -3519,15 +3519,15 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
  * any of them.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
- * LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or
- * a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
- * wrong, or the signal word is not aligned;
- * LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits; LLCL_ERR_KEY:
- * a span is in no live region (the message of both names the span); LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
- * the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the
- * peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the
- * call answers a "try again" or an error, the bytes of spans in mapped memory that stand before
- * the first wrong one may have moved. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or a list is NULL and not empty,
+ * the lists differ in bytes, `reserved` is not 0, `signal_op` is wrong, or the signal word is not
+ * aligned; LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits;
+ * LLCL_ERR_KEY: a span is in no live region (the message of both names the span);
+ * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+ * finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the call answers a "try again" or an error, the
+ * bytes of spans in mapped memory that stand before the first wrong one may have moved. The
+ * completion may report LLCL_ERR_PEER_DEAD,
  * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
  * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
  * inside a callback. The conventions say on which thread the completion runs. From: the vector put

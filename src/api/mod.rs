@@ -109,3 +109,4 @@ pub mod coll_async;
 mod guard;
 mod pieces;
 mod posting;
+mod requests_of_pieces;

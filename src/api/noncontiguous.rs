@@ -12,13 +12,10 @@
 use crate::api::completion::llcl_completion_t;
 use crate::api::life::llcl_context_t;
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
-use crate::api::pieces::{Call, Described, Tier, list, post_many, signal};
+use crate::api::pieces::{Call, Tier, post_many};
 use crate::api::status::llcl_status_t;
-use crate::core::context::Context;
-use crate::core::noncontiguous::{DIMENSIONS, List, Many, Row, Shape, Signal, Span, Strided, sum};
+use crate::core::noncontiguous::{DIMENSIONS, Span};
 use crate::engine::command::Op;
-use crate::fail;
-use crate::util::status::Result;
 use std::mem::offset_of;
 
 /// Most dimensions of a box with strides.
@@ -115,133 +112,6 @@ const _: () = {
     assert!(offset_of!(llcl_local_span_t, size) == offset_of!(Span, size));
     assert!(offset_of!(llcl_remote_span_t, size) == offset_of!(Span, size));
 };
-
-impl llcl_strided_params_t {
-    fn strided(&self, op: Op) -> Result<Strided> {
-        let dimensions = self.dimensions;
-        if dimensions == 0 || dimensions > LLCL_STRIDED_DIMENSIONS {
-            fail!(
-                ERR_INVALID,
-                "dimensions is {dimensions}, expected 1 to {LLCL_STRIDED_DIMENSIONS}"
-            );
-        }
-        let mut given = [[0; 3]; DIMENSIONS];
-        for (at, it) in given[..dimensions as usize].iter_mut().enumerate() {
-            *it = [self.extents[at], self.local_strides[at], self.remote_strides[at]];
-        }
-        let to = if op == Op::READ { 1 } else { 2 };
-        let places = (self.local.address(), self.remote.address());
-        Strided::new(places, self.size as u64, &given[..dimensions as usize], to)
-    }
-
-    /// Does the request, which has one dimension and no signal, at once if possible.
-    #[inline(always)]
-    fn do_row(&self, context: &Context, op: Op) -> bool {
-        let places = (self.local.address(), self.remote.address());
-        let (size, count) = (self.size as u64, self.extents[0]);
-        let row = Row { size, count, near: self.local_strides[0], far: self.remote_strides[0] };
-        context.row_quickly(self.peer, places, row, op == Op::READ)
-    }
-
-    /// As do_row(), for every request.
-    #[inline(never)]
-    fn do_box(&self, context: &Context, op: Op) -> bool {
-        let (Ok(strided), Ok(signal)) = (self.strided(op), self.signal(op)) else { return false };
-        context.box_quickly(self.peer, &strided, op == Op::READ, signal)
-    }
-
-    fn signal(&self, op: Op) -> Result<Option<Signal>> {
-        signal(op, self.signal, self.signal_op, self.signal_value)
-    }
-}
-
-impl Described for llcl_strided_params_t {
-    unsafe fn many(&self, op: Op) -> Result<Many> {
-        let shape = Shape::Strided(self.strided(op)?);
-        let signal = self.signal(op)?;
-        let on_complete = *self.on_complete.as_engine();
-        Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
-    }
-
-    #[inline(always)]
-    unsafe fn do_quickly(&self, context: &Context, op: Op) -> bool {
-        match self.signal_op {
-            0 if self.dimensions == 1 => self.do_row(context, op),
-            _ => self.do_box(context, op),
-        }
-    }
-
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
-}
-
-impl llcl_vector_params_t {
-    /// The lists, ours and the peer's.
-    ///
-    /// # Safety
-    /// They are what the user promises.
-    #[inline(always)]
-    unsafe fn lists(&self) -> Result<(List, List)> {
-        // SAFETY: as the caller promises.
-        unsafe {
-            Ok((
-                list(self.locals, self.local_count, "locals")?,
-                list(self.remotes, self.remote_count, "remotes")?,
-            ))
-        }
-    }
-
-    #[inline(always)]
-    fn signal(&self, op: Op) -> Result<Option<Signal>> {
-        signal(op, self.signal, self.signal_op, self.signal_value)
-    }
-}
-
-impl Described for llcl_vector_params_t {
-    unsafe fn many(&self, op: Op) -> Result<Many> {
-        // SAFETY: as the caller promises.
-        let (ours, theirs) = unsafe { self.lists() }?;
-        let (ours, theirs) = (ours.captured("locals")?, theirs.captured("remotes")?);
-        let (here, there) = (sum(&ours, "locals")?, sum(&theirs, "remotes")?);
-        if here != there {
-            fail!(
-                ERR_INVALID,
-                "locals have {here} bytes and remotes {there}, expected the same number"
-            );
-        }
-        if self.reserved != 0 {
-            fail!(ERR_INVALID, "reserved is {}, expected 0", self.reserved);
-        }
-        let signal = self.signal(op)?;
-        let on_complete = *self.on_complete.as_engine();
-        let shape = Shape::Lists(ours, theirs);
-        Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
-    }
-
-    #[inline(always)]
-    unsafe fn do_quickly(&self, context: &Context, op: Op) -> bool {
-        // SAFETY: as the caller promises.
-        match (unsafe { self.lists() }, self.signal(op)) {
-            (Ok((ours, theirs)), Ok(signal)) if self.reserved == 0 => {
-                context.lists_quickly(self.peer, ours, theirs, op == Op::READ, signal)
-            }
-            _ => false,
-        }
-    }
-
-    fn flags(&self) -> u32 {
-        self.flags
-    }
-
-    fn on_complete(&self) -> &llcl_completion_t {
-        &self.on_complete
-    }
-}
 
 /// Writes a box with strides to a peer, and then changes a word there if `signal_op` says so, if
 /// that is possible now.
@@ -389,15 +259,15 @@ pub unsafe extern "C" fn llcl_read_strided(
 /// any of them.
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
-/// LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or
-/// a list is NULL and not empty, the lists differ in bytes, `reserved` is not 0, `signal_op` is
-/// wrong, or the signal word is not aligned;
-/// LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits; LLCL_ERR_KEY:
-/// a span is in no live region (the message of both names the span); LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
-/// the context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the
-/// peer's memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the
-/// call answers a "try again" or an error, the bytes of spans in mapped memory that stand before
-/// the first wrong one may have moved. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or a list is NULL and not empty,
+/// the lists differ in bytes, `reserved` is not 0, `signal_op` is wrong, or the signal word is not
+/// aligned; LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits;
+/// LLCL_ERR_KEY: a span is in no live region (the message of both names the span);
+/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+/// finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the call answers a "try again" or an error, the
+/// bytes of spans in mapped memory that stand before the first wrong one may have moved. The
+/// completion may report LLCL_ERR_PEER_DEAD,
 /// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
 /// failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
 /// inside a callback. The conventions say on which thread the completion runs. From: the vector put

@@ -155,8 +155,8 @@ pub const POSTED: &[Row] = &[
 const ONE_MESSAGE: &str = "nodes of several ranks: one message for each pair of nodes";
 const ONCE_PER_NODE: &str = "nodes of several ranks: each byte comes to a node once";
 
-/// The rows that come before POSTED where some ranks share memory and others do not. docs/figures.md
-/// compares them with a run of bench_c/tune over two nodes.
+/// The rows that come before POSTED where some ranks share memory and others do not.
+/// docs/figures.md compares them with a run of bench_c/tune over two nodes.
 pub const LEVELS: &[Row] = &[
     row(Operation::Barrier, MANY, LARGE, "two_level", "nodes of several ranks: few messages"),
     row(Operation::Broadcast, MANY, LARGE, "two_level", ONCE_PER_NODE),

@@ -27,9 +27,7 @@ use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Size of the part of a card that [`node::card`] makes; the wire's part follows it.
-///
-/// [`node::card`]: crate::transport::node::card
+/// Size of the part of a card that `node::card` makes; the wire's part follows it.
 const NODE: usize = 16;
 
 /// The variable that names the wire.
