@@ -23,7 +23,7 @@ static void flip(uint64_t *field, uint64_t right, uint64_t wrong)
         __atomic_store_n(field, i < TURN ? wrong : right, __ATOMIC_RELAXED);
 }
 
-/* One span after the other has a wrong offset, size or key for a moment. */
+/* One span after the other has a wrong offset, size or key for a moment. The wrong key is none that a later region gets. */
 static void *change(void *data)
 {
     struct changer *it = data;
@@ -33,7 +33,7 @@ static void *change(void *data)
         flip(&it->ours[i].place.offset, 16 * i, (uint64_t)1 << 44);
         flip((uint64_t *)(void *)&it->theirs[i].size, 8, (uint64_t)1 << 44);
         flip((uint64_t *)(void *)&it->ours[i].size, 8, (uint64_t)1 << 44);
-        flip(&it->theirs[i].place.key, it->theirs[0].place.key, it->theirs[0].place.key + ((uint64_t)1 << 40));
+        flip(&it->theirs[i].place.key, it->theirs[0].place.key, it->theirs[0].place.key + ((uint64_t)1 << 60));
         word_add(&it->turns, 1);
     }
     return NULL;

@@ -143,7 +143,7 @@ pub struct Command {
     /// The local buffers.
     pub piece: *const Piece,
     /// What a write with [`Command::NOTICE`] and [`Command::WORDS`] brings beside the number.
-    pub words: [u64; NOTICE_WORDS],
+    pub words: [u64; 4],
 }
 
 impl Command {
@@ -181,7 +181,7 @@ impl Command {
             notice: 0,
             order: 0,
             piece,
-            words: [0; NOTICE_WORDS],
+            words: [0; 4],
         }
     }
 }
