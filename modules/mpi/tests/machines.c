@@ -194,10 +194,19 @@ static void hub(llcl_context_t *context)
     plan = sum_of(team, in, out);
     EXPECT(add(team, plan, in, out) == LLCL_OK);
     EXPECT(llcl_allgather_bytes(context, NULL, 0, NULL) == LLCL_OK);
-    if (rank == group) {
+    /* The hub has served all ranks before it dies, and the ranks beside it know when that is. */
+    if (rank != group)
+        MPI_Send(NULL, 0, MPI_BYTE, group, 0, MPI_COMM_WORLD);
+    else {
+        for (int other = 1; other < size; other++)
+            MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int other = group + 1; other < 2 * group; other++)
+            MPI_Send(NULL, 0, MPI_BYTE, other, 0, MPI_COMM_WORLD);
         EXPECT(llcl_coll_start(plan) == LLCL_OK);
         kill(getpid(), SIGKILL);
     }
+    if (rank / group == 1)
+        MPI_Recv(NULL, 0, MPI_BYTE, group, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     begun = MPI_Wtime();
     while (status == LLCL_OK && rank / group == 1)
         status = add(team, plan, in, out);
