@@ -101,7 +101,7 @@ static void answer(llcl_am_t *message, void *data)
     CHECK_STATUS(llcl_try_am_async(rank->context, &am), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_am_async(rank->context, &am), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_am(rank->context, &am), LLCL_ERR_STATE);
-    /* The short way of a message: a word as header, and nothing else. */
+    /* The short path of a message: a word as header, and nothing else. */
     am.header = &number;
     am.header_size = sizeof number;
     CHECK_STATUS(llcl_try_am_async(rank->context, &am), LLCL_ERR_STATE);

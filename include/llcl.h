@@ -46,11 +46,11 @@
  *   that waits and inside llcl_progress. A thread that makes such a call must not hold a lock that
  *   a callback or handler takes.
  * - First use. The library contacts a peer when the peer is first used: as soon as the peer has
- *   called llcl_init, it maps the peer's memory, or connects the network to it. The mapping takes
- *   some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without waiting, while
- *   the contact goes on in the background; other functions that need the peer wait. A message to a
- *   receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a
- *   share. llcl_connect contacts peers beforehand.
+ *   called llcl_init, the library maps the peer's memory, or connects to it over the network. A
+ *   mapping takes some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without
+ *   waiting, while the contact goes on in the background; other functions that need the peer wait.
+ *   A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the
+ *   counter of a share. llcl_connect contacts peers beforehand.
  * - Threads. Any thread may call any function at any time, except where the function's text says
  *   otherwise. No panic leaves the library; there is no process-wide state to set up, no signal
  *   handler and no constructor.
@@ -328,8 +328,9 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 #define LLCL_AM_POLICY_LIMIT 2u
 
 /**
- * The slots are split into shares, whose counters lie with several ranks. A sender uses the share
- * whose counter is nearest, and another one while that share is full.
+ * The slots are split into shares. The counters by which senders take slots lie with several
+ * ranks, one for each share. A sender begins with the share whose counter is nearest, and tries
+ * the others while that share is full.
  */
 #define LLCL_AM_POLICY_DISTRIBUTED 3u
 
@@ -3393,8 +3394,9 @@ typedef struct llcl_remote_span_t {
 /**
  * A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
  * list, in its order. Both lists have the same number of bytes; their spans may differ in number
- * and size. The lists must not change during the call. If they do, the call may be refused or use
- * old or new entries, but it accesses no memory outside the regions.
+ * and size. The lists must not change during the call. If they do, the call may be refused, use
+ * old or new entries, or not wake a thread that sleeps on a written word, but it accesses no
+ * memory outside the regions.
  */
 typedef struct llcl_vector_params_t {
     /** The rank to read from or to write to. */
@@ -3448,8 +3450,9 @@ typedef struct llcl_vector_params_t {
  * exceed 64 bits, as negative ones do; LLCL_ERR_KEY: a box is in no live region;
  * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
  * finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
- * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except LLCL_ERR_KEY is found before
- * any byte moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal word lies in a
+ * region with LLCL_REGION_DEVICE_ATOMICS. Every error except LLCL_ERR_KEY is found before any byte
+ * moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed
  * the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the
  * bytes may then have moved. Any thread may call it, also inside a callback. The conventions say
  * on which thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS),
@@ -3525,13 +3528,14 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
  * LLCL_ERR_KEY: a span is in no live region (the message of both names the span);
  * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
  * finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
- * mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the call answers a "try again" or an error, the
- * bytes of spans in mapped memory that stand before the first wrong one may have moved. The
- * completion may report LLCL_ERR_PEER_DEAD,
- * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
- * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
- * inside a callback. The conventions say on which thread the completion runs. From: the vector put
- * and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ * mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal word lies in a
+ * region with LLCL_REGION_DEVICE_ATOMICS. If the call answers a "try again" or an error, bytes may
+ * have moved: those before the first span that is wrong or not mapped; if the lists differ in
+ * bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner
+ * has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces.
+ * Some of the bytes may then have moved. Any thread may call it, also inside a callback. The
+ * conventions say on which thread the completion runs. From: the vector put and get of GASNet
+ * (VIS) and ARMCI, and POSIX's readv and writev.
  */
 llcl_status_t llcl_try_writev_async(llcl_context_t *context,
                                     const llcl_vector_params_t *params);

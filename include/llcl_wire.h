@@ -102,8 +102,7 @@ typedef struct {
 } llcl_wire_event_t;
 
 /* The abilities of a wire. caps() fills in the fields within struct_size; fields that a module does not know stay 0. So far libllcl reads read,
- * write, frame, threads, atomics[0], notice_bits, inline_most, needs_local_key, frame_most, card_bytes, message_most, can_fence, shared_queue and
- * notice_words. */
+ * write, frame, threads, atomics[0], notice_bits, inline_most, needs_local_key, frame_most, card_bytes, message_most, shared_queue and notice_words. */
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;

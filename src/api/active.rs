@@ -395,7 +395,7 @@ impl ShortMessage for Shortest<'_> {
 }
 
 /// Sends a MEDIUM message with a header of one word, no payload, no reply and no completion. None:
-/// the message is another one, or cannot be sent at once; it takes a longer way.
+/// the message is another one, or cannot be sent at once; it takes a longer path.
 #[inline(always)]
 unsafe fn shortly(
     context: *const llcl_context_t,

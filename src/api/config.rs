@@ -31,8 +31,9 @@ pub const LLCL_AM_POLICY_ACQUIRE: u32 = 1;
 /// As LLCL_AM_POLICY_ACQUIRE; in addition a counter limits how many messages are sent and not yet
 /// taken from their slots.
 pub const LLCL_AM_POLICY_LIMIT: u32 = 2;
-/// The slots are split into shares, whose counters lie with several ranks. A sender uses the share
-/// whose counter is nearest, and another one while that share is full.
+/// The slots are split into shares. The counters by which senders take slots lie with several
+/// ranks, one for each share. A sender begins with the share whose counter is nearest, and tries
+/// the others while that share is full.
 pub const LLCL_AM_POLICY_DISTRIBUTED: u32 = 3;
 
 /// As the environment variable LLCL_AM_HANDLERS says, else LLCL_AM_HANDLERS_SERIAL.

@@ -39,11 +39,11 @@
 //!   that waits and inside llcl_progress. A thread that makes such a call must not hold a lock that
 //!   a callback or handler takes.
 //! - First use. The library contacts a peer when the peer is first used: as soon as the peer has
-//!   called llcl_init, it maps the peer's memory, or connects the network to it. The mapping takes
-//!   some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without waiting, while
-//!   the contact goes on in the background; other functions that need the peer wait. A message to a
-//!   receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the counter of a
-//!   share. llcl_connect contacts peers beforehand.
+//!   called llcl_init, the library maps the peer's memory, or connects to it over the network. A
+//!   mapping takes some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without
+//!   waiting, while the contact goes on in the background; other functions that need the peer wait.
+//!   A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the
+//!   counter of a share. llcl_connect contacts peers beforehand.
 //! - Threads. Any thread may call any function at any time, except where the function's text says
 //!   otherwise. No panic leaves the library; there is no process-wide state to set up, no signal
 //!   handler and no constructor.

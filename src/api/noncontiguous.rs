@@ -76,8 +76,9 @@ pub struct llcl_remote_span_t {
 
 /// A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
 /// list, in its order. Both lists have the same number of bytes; their spans may differ in number
-/// and size. The lists must not change during the call. If they do, the call may be refused or use
-/// old or new entries, but it accesses no memory outside the regions.
+/// and size. The lists must not change during the call. If they do, the call may be refused, use
+/// old or new entries, or not wake a thread that sleeps on a written word, but it accesses no
+/// memory outside the regions.
 #[repr(C)]
 pub struct llcl_vector_params_t {
     /// The rank to read from or to write to.
@@ -128,8 +129,9 @@ const _: () = {
 /// exceed 64 bits, as negative ones do; LLCL_ERR_KEY: a box is in no live region;
 /// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
 /// finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
-/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. Every error except LLCL_ERR_KEY is found before
-/// any byte moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal word lies in a
+/// region with LLCL_REGION_DEVICE_ATOMICS. Every error except LLCL_ERR_KEY is found before any byte
+/// moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed
 /// the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the
 /// bytes may then have moved. Any thread may call it, also inside a callback. The conventions say
 /// on which thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS),
@@ -265,13 +267,14 @@ pub unsafe extern "C" fn llcl_read_strided(
 /// LLCL_ERR_KEY: a span is in no live region (the message of both names the span);
 /// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
 /// finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
-/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped. If the call answers a "try again" or an error, the
-/// bytes of spans in mapped memory that stand before the first wrong one may have moved. The
-/// completion may report LLCL_ERR_PEER_DEAD,
-/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
-/// failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
-/// inside a callback. The conventions say on which thread the completion runs. From: the vector put
-/// and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal word lies in a
+/// region with LLCL_REGION_DEVICE_ATOMICS. If the call answers a "try again" or an error, bytes may
+/// have moved: those before the first span that is wrong or not mapped; if the lists differ in
+/// bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner
+/// has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces.
+/// Some of the bytes may then have moved. Any thread may call it, also inside a callback. The
+/// conventions say on which thread the completion runs. From: the vector put and get of GASNet
+/// (VIS) and ARMCI, and POSIX's readv and writev.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_writev_async(
     context: *mut llcl_context_t,

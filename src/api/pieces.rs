@@ -82,7 +82,7 @@ pub unsafe fn list<T>(first: *const T, count: usize, name: &str) -> Result<List>
         }
     }
     // SAFETY: as the caller promises; both kinds of entries have the layout of a Span, as asserted
-    // above.
+    // in api::noncontiguous.
     Ok(unsafe { List::new(first.cast::<Span>(), count) })
 }
 

@@ -411,7 +411,7 @@ impl Routes {
             self.deaths.fetch_add(1, Ordering::Release);
             // Threads that wait for a contact with the peer must give up.
             self.notify_contacts();
-            // The peer may have died after it taken the wake flag of the thread that runs handlers
+            // The peer may have died after it took the wake flag of the thread that runs handlers
             // and before it rang.
             self.segment.control().message_head().requests.bell().ring();
             // Wakes threads that wait for a store of this peer.

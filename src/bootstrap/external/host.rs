@@ -74,13 +74,13 @@ impl Host {
         let mut connections: Vec<Option<OwnedFd>> = (0..size).map(|_| None).collect();
         connections[me as usize] = Some(ours);
         let acceptor = Acceptor { listener, secret, connections, unknown: Vec::new() };
-        let pending = hub_requests.clone();
+        let requests = hub_requests.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || {
-            if let Some((connections, hubs)) = acceptor.accept_all(me, &pending) {
+            if let Some((connections, hubs)) = acceptor.accept_all(me, &requests) {
                 let several = hubs.iter().any(|hub| *hub != me);
                 let log = several.then(|| Log::new(me, hubs));
                 if let Ok(hub) = Hub::with(connections, log) {
-                    serve(hub, me, &pending);
+                    serve(hub, me, &requests);
                 }
             }
         })?;

@@ -30,11 +30,11 @@ pub const LARGE: usize = SHARES + 2;
 pub const LARGE_RESPONSES: usize = SHARES + 3;
 /// The share of requests to this rank as the owner of memory that only it can access.
 pub const LIB: usize = SHARES + 4;
-/// The share of answers of other owners to this rank's requests.
+/// The share of owners' answers to this rank's requests.
 pub const ANSWERS: usize = SHARES + 5;
-/// The share of such requests with more bytes than SMALL_REQUEST.
+/// As LIB, for requests with more bytes than SMALL_REQUEST.
 pub const LARGE_LIB: usize = SHARES + 6;
-/// The share of such answers with more bytes than SMALL_REPLY.
+/// As ANSWERS, for answers with more bytes than SMALL_REPLY.
 pub const LARGE_ANSWERS: usize = SHARES + 7;
 /// Number of shares of all kinds.
 pub const KINDS: usize = SHARES + 8;

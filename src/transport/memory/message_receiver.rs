@@ -212,7 +212,7 @@ impl MessageReceiver {
         self.current_aside = None;
     }
 
-    /// Makes another share the present one.
+    /// Makes another share the current one.
     fn turn_to(&mut self, at: usize) {
         self.at = at;
         self.arrival_hint.set_current(at);
@@ -280,7 +280,7 @@ impl MessageReceiver {
         self.polls_left = self.polls_granted;
     }
 
-    /// Turns to the next share that has a message, or, if none has, back to the present one.
+    /// Turns to the next share that has a message, or, if none has, back to the current one.
     #[inline(never)]
     fn search(&mut self) {
         let in_vain = self.polls_granted - self.polls_left;

@@ -18,8 +18,8 @@ impl<T> ShortSenders<T> {
         &self.0
     }
 
-    /// Publishes the sender to a peer, unless the peer is dead. Threads may open the place of one
-    /// peer at the same time; all of them have the same sender.
+    /// Publishes the sender to a peer, unless the peer is dead. Threads may publish
+    /// the sender to one peer at the same time; all of them have the same sender.
     pub(super) fn open(&self, peer: u32, sender: &T, dead: &AtomicBool) {
         let place = &self.0[peer as usize];
         // Relaxed: a thread that sees the sender, which is always the same one, has nothing to do.

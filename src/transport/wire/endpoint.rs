@@ -57,8 +57,8 @@ const EVENTS: usize = 32;
 /// Most errors of the wire that the endpoint reports on stderr.
 const REPORTS: u32 = 10;
 /// The length of `outgoing` from which on the endpoint accepts no further frame that needs a grant:
-/// no request to an agent, and no message of a user. Agents' limit is higher, so they make progress
-/// when users have filled the queue.
+/// no request to an owner, and no message of a user. The limit of requests to owners is higher, so
+/// they make progress when users have filled the queue.
 const QUEUED: [usize; 2] = [256, 192];
 
 /// One rank's endpoint on a wire.

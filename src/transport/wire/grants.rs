@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Kinds of frames that need a grant, each with buffers of its own.
 pub type Line = usize;
-/// Requests, responses and requests to agents, and the large ones of each.
+/// Requests, responses and requests to owners, and the large ones of each.
 pub const LINES: usize = 6;
 /// Buffers of one line: of the small ones, and of the large ones.
 const BUFFERS: [usize; 2] = [32, 4];

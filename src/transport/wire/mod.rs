@@ -37,11 +37,11 @@ use std::time::Duration;
 /// the packets of `grants`, `receipts` and hubs. The receiver takes them in without a slot, so this
 /// class always makes progress.
 pub const CLASS_ANSWER: u32 = 0;
-/// Requests to agents.
+/// Requests to owners of memory.
 pub const CLASS_LIB: u32 = 1;
 /// Active messages of users.
 pub const CLASS_USER: u32 = 2;
-/// Knocks (requests for credits) for requests to agents, for responses, and for requests of users.
+/// Knocks (requests for credits) for requests to owners, for responses, and for requests of users.
 /// A knock occupies its receive until the receiver has answered it, so each kind has a class of its
 /// own: frames of other classes do not wait behind it.
 pub const CLASS_KNOCKS: [u32; 3] = [4, 5, 6];

@@ -1,6 +1,6 @@
 //! Signals that come with the bytes of a write, as the words of its notice: one command of the wire
 //! instead of a write and a request behind it. The thread that polls the owner's lane changes the
-//! signal's word and answers the write's tag, as the owner's agent answers a request. So the write
+//! signal's word and answers the write's tag, as the owner answers a request. So the write
 //! has completed when both the wire's completion and that answer have come.
 //!
 //! | notice | its number: the `LLCL_OP_*` by which the word changes |

@@ -71,7 +71,7 @@ fn what_a_rank_has_sent_comes_when_it_has_left() {
     }
 }
 
-/// A rank that takes no requests of users takes their responses, and requests to agents, of the
+/// A rank that takes no requests of users takes their responses, and requests to owners, of the
 /// rank that waits for it and of others; that rank sends requests elsewhere meanwhile.
 #[test]
 fn a_full_shared_queue_stops_its_own_line_only() {

@@ -178,11 +178,13 @@ impl Taker {
     pub fn closed(&mut self, from: u32, number: u64) {
         if self.records.get(&from).is_some_and(|it| it.number == number && it.released) {
             self.records.remove(&from);
+            self.ready.remove(&from);
         }
     }
 
     /// Nothing is sent to a peer any more. What was posted ends by itself.
     pub fn discard(&mut self, area: &mut Area, peer: u32) {
+        self.ready.remove(&peer);
         if let Some(record) = self.records.remove(&peer) {
             for (held, waiting) in record.lines.iter().zip(&mut self.waiting) {
                 *waiting -= held.waiting.len();
@@ -413,5 +415,26 @@ impl Begun {
             }
         }
         command
+    }
+}
+
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod tests {
+    use super::*;
+    use crate::transport::frame::{Class, Frame};
+    use crate::transport::wire::simulated::{Nature, Simulated};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_peer_that_is_given_up_keeps_no_thread_awake() {
+        let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
+        let (mut area, mut taker) = (Area::new(wire).unwrap(), Taker::default());
+        assert!(taker.accept(5, 1, area.place()));
+        let (header, payload) = (&[][..], &[][..]);
+        let frame = Frame { id: 1, kind: 0, tag: 0, header, payload, label: 0, absent: false };
+        taker.send(5, 0, OwnedFrame::of(Class::Requests, &frame));
+        assert!(taker.is_stuck());
+        taker.discard(&mut area, 5);
+        assert!(!taker.is_stuck());
     }
 }
