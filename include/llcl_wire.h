@@ -124,7 +124,7 @@ typedef struct {
      * or that the peer is gone. post() answers LLCL_RETRY_QUEUE_FULL while the module takes no more frames for this peer and class. All ranks of a
      * job have it, or none. */
     uint32_t shared_queue;
-    uint32_t notice_words; /* 4: a notice may bring words */
+    uint32_t notice_words; /* 4: a notice may bring words. All ranks of a job have it, or none. */
     uint32_t reserved;
 } llcl_wire_caps_t;
 

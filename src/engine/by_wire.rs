@@ -265,7 +265,10 @@ impl LaneState {
             }
             Next::Post => self.send_or_wait(routes, tag),
             // mark_dead() has left the operation to the network's completion, which is here.
-            Next::Wait if routes.is_dead(peer) => self.end(routes, tag, Status::ERR_PEER_DEAD),
+            Next::Wait if routes.is_dead(peer) => {
+                self.end(routes, tag, Status::ERR_PEER_DEAD);
+                self.ask_again(routes);
+            }
             Next::Wait => {}
         }
     }

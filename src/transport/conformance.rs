@@ -187,7 +187,7 @@ impl Pair {
     }
 
     /// Polls both ends until nothing arrives, and at least this many events have come, over a wire.
-    /// What comes over a wire is put in order, by its tags.
+    /// Sorts the events by tag, since a wire may deliver them in any order.
     fn events(&mut self, count: usize) -> Events {
         let (mut events, limit) = (Events::default(), Instant::now() + Duration::from_secs(10));
         let all = |it: &Events| it.requests.len() + it.replies.len() + it.ends.len();

@@ -17,8 +17,8 @@ pub struct Span {
 }
 
 /// A list in memory of the user. The user promises not to change it during the call; if another
-/// thread of the program does so all the same, the list must not lead out of the regions. So what
-/// is used of an entry is what was checked; an entry that is read again is checked again.
+/// thread of the program does so all the same, the list must not lead out of the regions. So the
+/// library uses only values that it has checked, and checks an entry again if it reads it again.
 #[derive(Clone, Copy)]
 pub struct List {
     first: *const Span,

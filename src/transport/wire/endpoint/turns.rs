@@ -1,4 +1,4 @@
-//! The tests show who comes first where there is less than all want: room for frames at a receiver,
+//! These tests check which peer gets a scarce resource first: room for frames at a receiver,
 //! and places for commands at a sender.
 
 use super::uses::natures;

@@ -152,7 +152,7 @@ fn with_a_shared_queue_a_frame_ends_in_a_receive() {
     }
     there.close(Duration::ZERO).unwrap();
     while done.done.len() < sent + 1 {
-        assert!(Instant::now() < limit, "what waits for a peer that is gone does not end");
+        assert!(Instant::now() < limit, "a frame for a peer that is gone does not end");
         poll(&mut *here, &mut done);
     }
 }
