@@ -2,8 +2,8 @@
 //!
 //! The end of a sleep takes some 40 us, so a sleep comes last. But a thread that spins on the core
 //! that the other thread needs delays both. So the thread first spins for a short time, and then
-//! yields its core before every further look. If no other thread wants to run, a yield takes a
-//! fifth of a microsecond.
+//! yields its core before every further look. If no other thread wants to run, a yield takes .2 to
+//! .7 us, as long as several looks; then the thread spins for `UNUSED` before its next yield.
 //!
 //! How short that time is follows from the thread's last yield, see `keep_after`.
 
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const PAUSES: Duration = Duration::from_micros(1);
 /// As PAUSES, if a yield costs the thread a time slice of the scheduler.
 const LONG_PAUSES: Duration = Duration::from_micros(50);
+/// How long a thread spins after a yield that no other thread has used.
+const UNUSED: Duration = Duration::from_micros(5);
 /// A yield that takes longer has let a thread run that does not yield itself.
 const TURN: Duration = Duration::from_micros(500);
 /// Looks before the clock is read.
@@ -47,13 +49,15 @@ pub fn core_is_shared() -> bool {
 pub struct Backoff {
     looks: u32,
     since: Option<Instant>,
+    /// The end of the last yield, counted from `since`, if no other thread has used it.
+    unused: Option<Duration>,
     budget: Duration,
 }
 
 impl Backoff {
     /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
-        Backoff { looks: 0, since: None, budget }
+        Backoff { looks: 0, since: None, unused: None, budget }
     }
 
     /// Pauses or yields. False: the budget is used up and the caller should sleep.
@@ -73,7 +77,11 @@ impl Backoff {
         if core_is_shared() {
             return false;
         }
-        self.looks < UNTIMED || self.awake() < KEEP.get().min(self.budget)
+        let (from, keep) = match self.unused {
+            None => (Duration::ZERO, KEEP.get()),
+            Some(end) => (end, UNUSED),
+        };
+        self.looks < UNTIMED || self.awake().saturating_sub(from) < keep.min(self.budget)
     }
 
     fn awake(&mut self) -> Duration {
@@ -86,6 +94,7 @@ impl Backoff {
         std::thread::yield_now();
         let after = self.awake();
         KEEP.set(keep_after(after - before));
+        self.unused = (after - before < PAUSES).then_some(after);
         after < self.budget
     }
 
@@ -94,6 +103,7 @@ impl Backoff {
     pub fn renew(&mut self) {
         self.looks = 0;
         self.since = None;
+        self.unused = None;
     }
 }
 
@@ -116,6 +126,19 @@ mod tests {
     fn the_last_yield_says_how_long_the_core_is_kept() {
         let keeps = [1, 30, 1000].map(|us| keep_after(Duration::from_micros(us) - PAUSES / 2));
         assert_eq!(keeps, [PAUSES, Duration::ZERO, LONG_PAUSES]);
+    }
+
+    #[test]
+    fn a_yield_that_nobody_used_is_not_repeated_at_once() {
+        let mut backoff = Backoff::new(Duration::from_secs(1));
+        backoff.unused = Some(backoff.awake());
+        backoff.looks = UNTIMED;
+        KEEP.set(PAUSES);
+        assert!(backoff.may_keep_core());
+        std::thread::sleep(UNUSED);
+        assert!(!backoff.may_keep_core());
+        backoff.renew();
+        assert_eq!(backoff.unused, None);
     }
 
     /// 40 looks of a microsecond each, before the core was given away for the first time, kept

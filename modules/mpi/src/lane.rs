@@ -5,9 +5,10 @@
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
-use crate::requests::{ANSWERS, Ended, REQUESTS, Requests, Single};
+use crate::requests::{ANSWERS, Came, Ended, REQUESTS, Requests, Single};
 use crate::table::{Card, Command, Event, Host, Status};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,8 @@ pub use crate::requests::FRAME_MOST;
 /// that answers and the library's own frames still find room.
 pub const DEPTH: usize = 256;
 const USER: u32 = 2;
+/// The classes LLCL_CLASS_KNOCK and those behind it; libllcl may keep their frames for long.
+const KNOCKS: RangeInclusive<u32> = 4..=6;
 /// How long MPI_Finalize waits for the sends that are under way.
 const LAST: Duration = Duration::from_secs(1);
 
@@ -87,6 +90,10 @@ pub struct Lane {
     pub(crate) remote: Remote,
     /// Events that poll() has not returned yet.
     pub(crate) events: VecDeque<Event>,
+    /// Frames that libllcl has not given back, by their number.
+    frames: Vec<Option<Box<[u8]>>>,
+    /// Numbers without a frame.
+    free: Vec<usize>,
     /// The words of notices in `events`, in their order; and of those that the last poll() has
     /// returned.
     words: VecDeque<Box<[u64]>>,
@@ -106,6 +113,8 @@ impl Lane {
             requests: Requests::new(communicator)?,
             remote: Remote::default(),
             events: VecDeque::new(),
+            frames: Vec::new(),
+            free: Vec::new(),
             words: VecDeque::new(),
             told: Vec::new(),
             host,
@@ -185,16 +194,10 @@ impl Lane {
         };
         for ended in ended {
             match ended {
-                Ended::Came { at, peer, size } => match self.requests.bytes(at).0 {
-                    REQUESTS => self.requested(at, peer, size),
-                    ANSWERS => self.answered(at, peer, size),
-                    class => self.events.push_back(Event {
-                        class,
-                        frame: at as u64,
-                        bytes: self.requests.bytes(at).1.as_ptr(),
-                        size: size as u64,
-                        ..Event::about(Event::FRAME, peer)
-                    }),
+                Ended::Came(came) => match came.class {
+                    REQUESTS => self.requested(came),
+                    ANSWERS => self.answered(came),
+                    _ => self.frame(came),
                 },
                 Ended::Single { single: Single::Frame { tag, peer }, .. } => {
                     self.events.push_back(Event { tag, ..Event::about(Event::DONE, peer) });
@@ -202,6 +205,32 @@ impl Lane {
                 Ended::Single { single, cancelled } => self.transferred(single, cancelled),
             }
         }
+    }
+
+    /// Reports a frame. A knock moves to a box of its size.
+    fn frame(&mut self, Came { mut bytes, size, class, peer }: Came) {
+        if KNOCKS.contains(&class) {
+            let own = bytes[..size].into();
+            self.requests.recycle(std::mem::replace(&mut bytes, own));
+        }
+        let start = bytes.as_ptr();
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.frames[number] = Some(bytes);
+                number
+            }
+            None => {
+                self.frames.push(Some(bytes));
+                self.frames.len() - 1
+            }
+        };
+        self.events.push_back(Event {
+            class,
+            frame: number as u64,
+            bytes: start,
+            size: size as u64,
+            ..Event::about(Event::FRAME, peer)
+        });
     }
 
     /// Reports a notice, whose bytes are in this rank's memory.
@@ -231,11 +260,12 @@ impl Lane {
         count as u32
     }
 
-    /// Posts the receive of a frame again: libllcl has read the frame's bytes.
+    /// libllcl has read a frame's bytes.
     pub fn give_back(&mut self, frame: u64) {
-        if !self.ended && !self.failed {
-            let posted = self.requests.post(frame as usize);
-            self.went_well(posted);
+        let number = frame as usize;
+        if let Some(bytes) = self.frames.get_mut(number).and_then(Option::take) {
+            self.free.push(number);
+            self.requests.recycle(bytes);
         }
     }
 

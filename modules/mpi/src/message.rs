@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const LAST: u64 = 1;
 /// Bytes of a message's head.
 pub(crate) const HEAD: usize = 8;
+/// Room for a message with one small operation.
+const USUAL: usize = 128;
 /// Bytes of an operation in an answer: number and status, size of the bytes that follow.
 pub(crate) const ANSWER_ENTRY: usize = 16;
 
@@ -34,7 +36,9 @@ pub(crate) struct Message(Vec<u8>);
 impl Message {
     /// A message with a head and no entries.
     pub(crate) fn new() -> Message {
-        Message(vec![0; HEAD])
+        let mut bytes = Vec::with_capacity(USUAL);
+        bytes.resize(HEAD, 0);
+        Message(bytes)
     }
 
     pub(crate) fn has_room(&self, size: usize) -> bool {
@@ -70,9 +74,9 @@ impl Message {
     }
 
     /// Writes the head, and returns the message.
-    pub(crate) fn end(mut self, head: u64) -> Box<[u8]> {
+    pub(crate) fn end(mut self, head: u64) -> Vec<u8> {
         self.0[..HEAD].copy_from_slice(&head.to_ne_bytes());
-        self.0.into()
+        self.0
     }
 }
 

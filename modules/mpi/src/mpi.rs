@@ -144,9 +144,11 @@ pub fn end() {
     }
 }
 
-/// The module's own communicator. Its ranks have the numbers that they have in libllcl.
+/// The module's own communicators. Their ranks have the numbers that they have in libllcl.
 pub struct Communicator {
     pub handle: ffi::MPI_Comm,
+    /// For the bytes of large operations.
+    pub large: ffi::MPI_Comm,
     /// This process's rank.
     pub rank: u32,
     /// open() has initialised MPI, so close() finalises it.
@@ -154,7 +156,7 @@ pub struct Communicator {
 }
 
 impl Communicator {
-    /// Splits the module's communicator off the program's; collective over all ranks. `foreign` is
+    /// Splits the module's communicators off the program's; collective over all ranks. `foreign` is
     /// the Fortran handle of the program's communicator, or 0 for MPI_COMM_WORLD.
     pub fn open(rank: u32, size: u32, foreign: i64) -> Result<Communicator, Failure> {
         let began = !flag(ffi::MPI_Initialized);
@@ -178,18 +180,26 @@ impl Communicator {
             check("MPI_Comm_split", code)?;
             let handle = handle.assume_init();
             ffi::MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN);
-            Ok(Communicator { handle, rank, began })
+            let mut large = MaybeUninit::uninit();
+            check("MPI_Comm_dup", ffi::MPI_Comm_dup(handle, large.as_mut_ptr()))?;
+            // The duplicate has the error handler of the original.
+            Ok(Communicator { handle, large: large.assume_init(), rank, began })
         }
     }
 
-    /// Frees the communicator, and finalises MPI if open() has initialised it. Collective.
+    /// Frees the communicators, and finalises MPI if open() has initialised it. Collective.
     pub fn close(&mut self) -> i32 {
         // SAFETY: a constant of the MPI that the module was built for.
         if self.handle == unsafe { ffi::RSMPI_COMM_NULL } {
             return Status::OK;
         }
         // SAFETY: MPI is not finalised; the caller has ended its operations on the communicator.
-        let code = unsafe { ffi::MPI_Comm_free(&mut self.handle) };
+        let code = unsafe {
+            match ffi::MPI_Comm_free(&mut self.large) {
+                0 => ffi::MPI_Comm_free(&mut self.handle),
+                failure => failure,
+            }
+        };
         if self.began {
             end();
         }

@@ -15,7 +15,7 @@ use crate::lane::Lane;
 use crate::message::{
     KIND_BITS, LAST, Message, NOTICE, WITH_NOTICE, WRITE, outcome, store, take, take_bytes,
 };
-use crate::requests::{ANSWERS, REQUESTS, Single};
+use crate::requests::{ANSWERS, Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -88,9 +88,8 @@ pub struct Remote {
     open: HashMap<u32, u32>,
     /// Large operations of peers whose message MPI has not ended.
     pub(crate) served: usize,
-    /// Requests that wait until `served` falls below SERVED: the receive that holds the request,
-    /// the peer, the request's size.
-    pub(crate) deferred: VecDeque<(usize, u32, usize)>,
+    /// Requests that wait until `served` falls below SERVED.
+    pub(crate) deferred: VecDeque<Came>,
     /// Dead peers whose fence is not answered yet, and when it is answered at the latest.
     fences: Vec<(u32, Instant)>,
     /// Dead peers: their requests are not served.
@@ -249,10 +248,9 @@ impl Lane {
         self.went_well(sent).then_some(numbers.len())
     }
 
-    /// Handles an answer that the receive `at` has brought.
-    pub(crate) fn answered(&mut self, at: usize, peer: u32, size: usize) {
-        let message = self.requests.take_out(at);
-        let mut left = &message[..size];
+    /// Handles an answer.
+    pub(crate) fn answered(&mut self, Came { bytes: answer, size, peer, .. }: Came) {
+        let mut left = &answer[..size];
         if take(&mut left) == Some([LAST])
             && let Some(open) = self.remote.open.get_mut(&peer)
         {
@@ -276,8 +274,7 @@ impl Lane {
             }
             self.set_status(number, status);
         }
-        self.requests.put_back(at, message);
-        self.give_back(at as u64);
+        self.requests.recycle(answer);
     }
 
     /// Sets an operation's status, unless it has one. Ends the operation if MPI is not using its
@@ -340,9 +337,9 @@ impl Lane {
     fn serve_deferred(&mut self) {
         while !self.is_over()
             && self.remote.served < SERVED
-            && let Some((at, peer, size)) = self.remote.deferred.pop_front()
+            && let Some(request) = self.remote.deferred.pop_front()
         {
-            self.serve(at, peer, size);
+            self.serve(request);
         }
     }
 }
@@ -363,9 +360,9 @@ impl Lane {
         }
         let (kept, of_dead) = std::mem::take(&mut self.remote.deferred)
             .into_iter()
-            .partition::<VecDeque<_>, _>(|(_, of, _)| *of != peer);
+            .partition::<VecDeque<_>, _>(|it| it.peer != peer);
         self.remote.deferred = kept;
-        of_dead.into_iter().for_each(|(at, ..)| self.give_back(at as u64));
+        of_dead.into_iter().for_each(|it| self.requests.recycle(it.bytes));
         if !self.is_over() {
             let reads = self.remote.numbers(peer);
             self.requests.cancel(|it| match it {

@@ -1,7 +1,11 @@
-//! The requests of MPI that are under way. There are two kinds. *Receives* accept messages of a
-//! class from any rank; the lane posts a receive again when its bytes were read. *Singles* send or
-//! receive one message. MPI may use the bytes of a request until it has ended the request. So a box
-//! whose request MPI does not end is leaked.
+//! The requests of MPI that are under way. There are two kinds. *Receives* accept messages of all
+//! classes from any rank; for one whose message has come, another is posted at once. *Singles* send
+//! or receive one message. MPI may use the bytes of a request until it has ended the request. So a
+//! box whose request MPI does not end is leaked.
+//!
+//! A receive fits every message, so MPI matches a message with the first receive that is posted. If
+//! each class had its own receives, MPI would search all of them for each message. The bytes of
+//! large operations travel on a communicator of their own, where these receives do not match.
 
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
@@ -10,21 +14,12 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 
-/// The receives from any rank: class, number, bytes of each.
-const RECEIVES: [(u32, usize, usize); CLASSES] = [
-    (0, 32, FRAME_MOST),
-    (1, 16, FRAME_MOST),
-    (2, 32, FRAME_MOST),
-    (3, 16, MESSAGE_MOST),
-    (4, 16, KNOCK_MOST),
-    (5, 16, KNOCK_MOST),
-    (6, 16, KNOCK_MOST),
-    (7, 32, MESSAGE_MOST),
-];
-/// The number of classes. A message's class is its tag in MPI: the seven of llcl_wire.h, and
-/// ANSWERS.
-pub const CLASSES: usize = 8;
-/// The class LLCL_CLASS_RMA: this module's requests for reads and writes.
+/// The receives that are posted.
+const RECEIVES: usize = 32;
+/// How many of them test() asks about: those that MPI matches next.
+const HEADS: usize = 4;
+/// The class LLCL_CLASS_RMA: this module's requests for reads and writes. A message's class is its
+/// tag in MPI: the seven of llcl_wire.h, and ANSWERS.
 pub const REQUESTS: u32 = 3;
 /// This module's answers to those requests.
 pub const ANSWERS: u32 = 7;
@@ -32,17 +27,22 @@ pub const ANSWERS: u32 = 7;
 pub const FRAME_MOST: usize = 8192;
 /// Most bytes of a request or an answer. MPIs send messages up to this size eagerly.
 pub const MESSAGE_MOST: usize = 4000;
-/// LLCL_KNOCK_MOST of llcl_wire.h.
-const KNOCK_MOST: usize = 512;
 /// How long MPI may need to end a receive that was cancelled.
 const CANCEL: Duration = Duration::from_millis(100);
 
 /// A receive from any rank.
 struct Receive {
+    /// FRAME_MOST bytes.
     bytes: Box<[u8]>,
-    class: u32,
-    /// MPI_REQUEST_NULL: the receive is not posted.
     handle: ffi::MPI_Request,
+}
+
+/// A message that a receive has brought. The box may be longer.
+pub struct Came {
+    pub bytes: Box<[u8]>,
+    pub size: usize,
+    pub class: u32,
+    pub peer: u32,
 }
 
 /// A send or a receive of one message.
@@ -50,7 +50,7 @@ pub enum Single {
     /// Sends a frame. libllcl keeps its bytes until the event DONE.
     Frame { tag: u64, peer: u32 },
     /// Sends a request or an answer.
-    Message(#[expect(dead_code, reason = "MPI reads it")] Box<[u8]>),
+    Message(#[expect(dead_code, reason = "MPI reads it")] Vec<u8>),
     /// Receives the bytes of this rank's large read with this number.
     Read(u32),
     /// Sends the bytes of this rank's large write with this number.
@@ -73,19 +73,20 @@ pub enum Single {
 
 /// A request that MPI has ended.
 pub enum Ended {
-    /// A receive from any rank: its index, and the sender and the size of the message.
-    Came { at: usize, peer: u32, size: usize },
-    /// A single.
+    Came(Came),
     Single { single: Single, cancelled: bool },
 }
 
 /// See the head of the file.
 pub struct Requests {
     communicator: Communicator,
-    receives: Vec<Receive>,
-    /// The receives that are posted, by class, in the order of posting. MPI matches messages with
-    /// receives in that order, so test() asks for the first of each class only.
-    posted: [VecDeque<usize>; CLASSES],
+    /// The receives that are posted, in the order of posting, in which MPI matches them.
+    receives: VecDeque<Receive>,
+    /// Receives that a later one has overtaken: MPI has matched them, and their bytes are still
+    /// under way.
+    overtaken: Vec<Receive>,
+    /// Boxes for receives.
+    spare: Vec<Box<[u8]>>,
     singles: Vec<Single>,
     /// The requests of the singles, at the same indices.
     handles: Vec<ffi::MPI_Request>,
@@ -102,8 +103,9 @@ impl Requests {
     pub fn new(communicator: Communicator) -> Result<Requests, Failure> {
         let mut requests = Requests {
             communicator,
-            receives: Vec::new(),
-            posted: Default::default(),
+            receives: VecDeque::new(),
+            overtaken: Vec::new(),
+            spare: Vec::new(),
             singles: Vec::new(),
             handles: Vec::new(),
             frames: 0,
@@ -111,48 +113,35 @@ impl Requests {
             indices: Vec::new(),
             statuses: Vec::new(),
         };
-        for (class, count, size) in RECEIVES {
-            for _ in 0..count {
-                // SAFETY: a constant of the MPI that the module was built for.
-                let handle = unsafe { ffi::RSMPI_REQUEST_NULL };
-                requests.receives.push(Receive { bytes: vec![0; size].into(), class, handle });
-                requests.post(requests.receives.len() - 1)?;
-            }
-        }
+        requests.fill()?;
         Ok(requests)
+    }
+
+    /// Posts receives until there are RECEIVES.
+    fn fill(&mut self) -> Result<(), Failure> {
+        while self.receives.len() < RECEIVES {
+            let mut bytes = self.spare.pop().unwrap_or_else(|| vec![0; FRAME_MOST].into());
+            // SAFETY: constants of the MPI that the module was built for.
+            let any = unsafe { (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG) };
+            let communicator = self.communicator.handle;
+            // SAFETY: the bytes lie in a box that stays until MPI has ended the receive.
+            let handle =
+                unsafe { begin_receive(communicator, any, bytes.as_mut_ptr(), FRAME_MOST)? };
+            self.receives.push_back(Receive { bytes, handle });
+        }
+        Ok(())
+    }
+
+    /// Takes back the box of a message, for another receive.
+    pub fn recycle(&mut self, bytes: Box<[u8]>) {
+        if bytes.len() == FRAME_MOST && self.spare.len() < RECEIVES {
+            self.spare.push(bytes);
+        }
     }
 
     /// This process's rank.
     pub fn rank(&self) -> u32 {
         self.communicator.rank
-    }
-
-    /// Posts a receive. The bytes that it has brought before are overwritten.
-    pub fn post(&mut self, at: usize) -> Result<(), Failure> {
-        // SAFETY: a constant of the MPI that the module was built for.
-        let anybody = unsafe { ffi::RSMPI_ANY_SOURCE };
-        let Receive { bytes, class, .. } = &mut self.receives[at];
-        let (from, start, size) = ((anybody, *class), bytes.as_mut_ptr(), bytes.len());
-        // SAFETY: the bytes lie in a box that stays until MPI has ended the receive.
-        self.receives[at].handle = unsafe { self.begin_receive(from, start, size)? };
-        self.posted[from.1 as usize].push_back(at);
-        Ok(())
-    }
-
-    /// The class of a receive, and its bytes, which stay until it is posted again.
-    pub fn bytes(&self, at: usize) -> (u32, &[u8]) {
-        (self.receives[at].class, &self.receives[at].bytes)
-    }
-
-    /// Takes the box out of a receive, so that the lane can use it and `self` at the same time.
-    /// put_back() must follow before the receive is posted again.
-    pub fn take_out(&mut self, at: usize) -> Box<[u8]> {
-        std::mem::take(&mut self.receives[at].bytes)
-    }
-
-    /// Puts back the box of take_out().
-    pub fn put_back(&mut self, at: usize, bytes: Box<[u8]>) {
-        self.receives[at].bytes = bytes;
     }
 
     fn add(&mut self, single: Single, handle: ffi::MPI_Request) {
@@ -161,7 +150,7 @@ impl Requests {
         self.handles.push(handle);
     }
 
-    /// Begins to send bytes to a peer.
+    /// Begins to send a message of a class to a peer, or the bytes of a large operation.
     ///
     /// # Safety
     /// The bytes are valid and unchanged until the single has ended.
@@ -172,6 +161,10 @@ impl Requests {
         size: usize,
         single: Single,
     ) -> Result<(), Failure> {
+        let communicator = match tag {
+            0..=ANSWERS => self.communicator.handle,
+            _ => self.communicator.large,
+        };
         let mut handle = MaybeUninit::uninit();
         // SAFETY: as the caller promises.
         let code = unsafe {
@@ -181,7 +174,7 @@ impl Requests {
                 ffi::RSMPI_UINT8_T,
                 peer as i32,
                 tag as i32,
-                self.communicator.handle,
+                communicator,
                 handle.as_mut_ptr(),
             )
         };
@@ -192,13 +185,13 @@ impl Requests {
     }
 
     /// Begins to send a request or an answer.
-    pub fn send_message(&mut self, to: (u32, u32), bytes: Box<[u8]>) -> Result<(), Failure> {
+    pub fn send_message(&mut self, to: (u32, u32), bytes: Vec<u8>) -> Result<(), Failure> {
         let (start, size) = (bytes.as_ptr(), bytes.len());
-        // SAFETY: the box is kept until the single has ended.
+        // SAFETY: the bytes are kept until the single has ended.
         unsafe { self.send(to, start, size, Single::Message(bytes)) }
     }
 
-    /// Begins to receive bytes from a peer.
+    /// Begins to receive the bytes of a large operation.
     ///
     /// # Safety
     /// The bytes are valid, and nobody else uses them, until the single has ended.
@@ -209,36 +202,11 @@ impl Requests {
         size: usize,
         single: Single,
     ) -> Result<(), Failure> {
+        let from = (peer as i32, tag as i32);
         // SAFETY: as the caller promises.
-        let handle = unsafe { self.begin_receive((peer as i32, tag), bytes, size)? };
+        let handle = unsafe { begin_receive(self.communicator.large, from, bytes, size)? };
         self.add(single, handle);
         Ok(())
-    }
-
-    /// # Safety
-    /// The bytes are valid, and nobody else uses them, until MPI has ended the receive.
-    unsafe fn begin_receive(
-        &self,
-        (source, tag): (i32, u32),
-        bytes: *mut u8,
-        size: usize,
-    ) -> Result<ffi::MPI_Request, Failure> {
-        let mut handle = MaybeUninit::uninit();
-        // SAFETY: as the caller promises.
-        let code = unsafe {
-            ffi::MPI_Irecv(
-                bytes.cast(),
-                size as i32,
-                ffi::RSMPI_UINT8_T,
-                source,
-                tag as i32,
-                self.communicator.handle,
-                handle.as_mut_ptr(),
-            )
-        };
-        mpi::check("MPI_Irecv", code)?;
-        // SAFETY: MPI_Irecv() has written it.
-        Ok(unsafe { handle.assume_init() })
     }
 
     /// Cancels single receives. test() still returns each of them: as cancelled, or as ended where
@@ -259,12 +227,56 @@ impl Requests {
 
     /// Returns the requests that have ended. MPI progresses inside this call.
     pub fn test(&mut self) -> Result<Vec<Ended>, Failure> {
-        let heads: [Option<usize>; CLASSES] =
-            std::array::from_fn(|class| self.posted[class].front().copied());
+        let heads = self.receives.len().min(HEADS);
+        let own = heads + self.overtaken.len();
         self.asked.clear();
-        self.asked.extend(heads.iter().flatten().map(|at| self.receives[*at].handle));
-        let own = self.asked.len();
+        self.asked.extend(self.receives.iter().take(heads).map(|it| it.handle));
+        self.asked.extend(self.overtaken.iter().map(|it| it.handle));
         self.asked.extend(&self.handles);
+        let mut ended = self.ask();
+        if matches!(ended, Ok(0)) {
+            // Open MPI progresses at the end of a call that finds nothing, and does not look again.
+            ended = self.ask();
+        }
+        // Also after a failure: MPI has freed the requests that have ended.
+        for (receive, handle) in self.receives.iter_mut().zip(&self.asked[..heads]) {
+            receive.handle = *handle;
+        }
+        for (receive, handle) in self.overtaken.iter_mut().zip(&self.asked[heads..own]) {
+            receive.handle = *handle;
+        }
+        self.handles.copy_from_slice(&self.asked[own..]);
+        let ended = ended?;
+        let places = self.indices[..ended].iter().map(|index| *index as usize);
+        let mut at: Vec<(usize, usize)> = places.zip(0..).collect();
+        at.sort_unstable();
+        let (first, others) = at.split_at(at.partition_point(|(index, _)| *index < heads));
+        let mut all = Vec::with_capacity(ended);
+        for (removed, (index, place)) in first.iter().enumerate() {
+            // Those before it have left the list.
+            if let Some(receive) = self.receives.remove(index - removed) {
+                all.push(self.came(receive, *place));
+            }
+        }
+        if let Some((last, _)) = first.last() {
+            self.overtaken.extend(self.receives.drain(..last + 1 - first.len()));
+        }
+        // From the last one, since the last of a list takes the place of one that leaves it.
+        for (index, place) in others.iter().rev() {
+            if *index < own {
+                let receive = self.overtaken.swap_remove(index - heads);
+                all.push(self.came(receive, *place));
+            } else {
+                let cancelled = is_cancelled(self.status(*place));
+                all.push(Ended::Single { single: self.remove(index - own), cancelled });
+            }
+        }
+        self.fill()?;
+        Ok(all)
+    }
+
+    /// Asks MPI which of `asked` have ended; returns how many, which `indices` names.
+    fn ask(&mut self) -> Result<usize, Failure> {
         let (count, mut ended) = (self.asked.len(), 0);
         self.indices.resize(count, 0);
         self.statuses.resize(count, MaybeUninit::uninit());
@@ -278,36 +290,29 @@ impl Requests {
                 self.statuses.as_mut_ptr().cast(),
             )
         };
-        for (at, handle) in heads.iter().flatten().zip(&self.asked) {
-            self.receives[*at].handle = *handle;
-        }
-        self.handles.copy_from_slice(&self.asked[own..]);
         mpi::check("MPI_Testsome", code)?;
         // MPI_UNDEFINED, which is negative, means that no request was active.
-        let ended = ended.max(0) as usize;
-        let mut all = Vec::with_capacity(ended);
-        let mut singles = Vec::new();
-        for (index, status) in self.indices[..ended].iter().zip(&self.statuses) {
-            // SAFETY: MPI has written a status for each request that has ended.
-            let status = unsafe { status.assume_init_ref() };
-            match *index as usize {
-                head if head < own => {
-                    let Some(at) = heads.iter().flatten().nth(head).copied() else { continue };
-                    self.posted[self.receives[at].class as usize].pop_front();
-                    let (peer, size) = (status.MPI_SOURCE as u32, size_of(status));
-                    all.push(Ended::Came { at, peer, size });
-                }
-                index => singles.push((index - own, is_cancelled(status))),
-            }
-        }
-        singles.sort_unstable();
-        for (at, cancelled) in singles.into_iter().rev() {
-            self.handles.swap_remove(at);
-            let single = self.singles.swap_remove(at);
-            self.frames -= usize::from(matches!(single, Single::Frame { .. }));
-            all.push(Ended::Single { single, cancelled });
-        }
-        Ok(all)
+        Ok(ended.max(0) as usize)
+    }
+
+    /// The status of the request that `indices` names at this place.
+    fn status(&self, place: usize) -> &ffi::MPI_Status {
+        // SAFETY: MPI has written a status for each request that has ended.
+        unsafe { self.statuses[place].assume_init_ref() }
+    }
+
+    fn came(&self, Receive { bytes, .. }: Receive, place: usize) -> Ended {
+        let status = self.status(place);
+        let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
+        Ended::Came(Came { bytes, size: size_of(status), class, peer })
+    }
+
+    /// Removes a single that MPI has ended.
+    fn remove(&mut self, at: usize) -> Single {
+        self.handles.swap_remove(at);
+        let single = self.singles.swap_remove(at);
+        self.frames -= usize::from(matches!(single, Single::Frame { .. }));
+        single
     }
 
     /// Whether MPI has ended all sends but those to the dead.
@@ -320,12 +325,11 @@ impl Requests {
 
     /// Cancels all receives. Leaks the boxes of the requests that MPI does not end.
     pub fn take_back(&mut self) {
-        for mut receive in self.receives.drain(..) {
+        for mut receive in self.receives.drain(..).chain(self.overtaken.drain(..)) {
             if !take_back(&mut receive.handle) {
                 std::mem::forget(receive.bytes);
             }
         }
-        self.posted = Default::default();
         self.frames = 0;
         for (single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
             let receives = matches!(single, Single::Read(_) | Single::Stored { .. });
@@ -351,6 +355,34 @@ impl Drop for Requests {
             self.close();
         }
     }
+}
+
+/// Begins to receive a message.
+///
+/// # Safety
+/// The bytes are valid, and nobody else uses them, until MPI has ended the receive.
+unsafe fn begin_receive(
+    communicator: ffi::MPI_Comm,
+    (source, tag): (i32, i32),
+    bytes: *mut u8,
+    size: usize,
+) -> Result<ffi::MPI_Request, Failure> {
+    let mut handle = MaybeUninit::uninit();
+    // SAFETY: as the caller promises.
+    let code = unsafe {
+        ffi::MPI_Irecv(
+            bytes.cast(),
+            size as i32,
+            ffi::RSMPI_UINT8_T,
+            source,
+            tag,
+            communicator,
+            handle.as_mut_ptr(),
+        )
+    };
+    mpi::check("MPI_Irecv", code)?;
+    // SAFETY: MPI_Irecv() has written it.
+    Ok(unsafe { handle.assume_init() })
 }
 
 /// Cancels a receive. Returns whether MPI has ended it.

@@ -6,27 +6,25 @@ use crate::message::{
     take_bytes, take_notice,
 };
 use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
-use crate::requests::{ANSWERS, Single};
+use crate::requests::{ANSWERS, Came, Single};
 use crate::table::{Event, Status};
 
 impl Lane {
-    /// Serves a request that the receive `at` has brought, or defers it; that of a dead peer is
-    /// dropped.
-    pub(crate) fn requested(&mut self, at: usize, peer: u32, size: usize) {
-        if self.remote.dead.contains(&peer) {
-            self.give_back(at as u64);
+    /// Serves a request, or defers it; that of a dead peer is dropped.
+    pub(crate) fn requested(&mut self, request: Came) {
+        if self.remote.dead.contains(&request.peer) {
+            self.requests.recycle(request.bytes);
         } else if self.remote.served < SERVED && self.remote.deferred.is_empty() {
-            self.serve(at, peer, size);
+            self.serve(request);
         } else {
-            self.remote.deferred.push_back((at, peer, size));
+            self.remote.deferred.push_back(request);
         }
     }
 
     /// Does the operations of a request, begins the large ones, and sends the answer. An operation
     /// that no libllcl would send ends the loop: the peer is faulty, and gets no answer for it.
-    pub(crate) fn serve(&mut self, at: usize, peer: u32, size: usize) {
-        let message = self.requests.take_out(at);
-        let (mut left, mut answer) = (message.get(HEAD..size).unwrap_or_default(), Message::new());
+    pub(crate) fn serve(&mut self, Came { bytes: request, size, peer, .. }: Came) {
+        let (mut left, mut answer) = (request.get(HEAD..size).unwrap_or_default(), Message::new());
         while let Some([number_and_kind, size, place, region]) = take(&mut left) {
             let (number, write) =
                 ((number_and_kind >> KIND_BITS) as u32, number_and_kind & WRITE != 0);
@@ -64,8 +62,7 @@ impl Lane {
             let back = if write || status != Status::OK { 0 } else { size };
             answer = self.add_entry(answer, peer, outcome(number, status), (place, back));
         }
-        self.requests.put_back(at, message);
-        self.give_back(at as u64);
+        self.requests.recycle(request);
         let sent = self.requests.send_message((peer, ANSWERS), answer.end(LAST));
         self.went_well(sent);
         self.events.push_back(Event::about(Event::SERVED, peer));

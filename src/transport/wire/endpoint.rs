@@ -24,6 +24,7 @@ use super::tickets::Tickets;
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
 use crate::transport::frame::{Class, Frame};
+use crate::util::backoff::Backoff;
 use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
@@ -79,6 +80,8 @@ struct Shared {
     wanted: AtomicU32,
     /// The last arm() named no descriptor.
     naps: AtomicBool,
+    /// An application thread has polled since the polling thread looked last.
+    helped: AtomicBool,
     wake: Wake,
     unreachable: OnceBox<Unreachable>,
     signalled: OnceBox<Signalled>,
@@ -106,8 +109,6 @@ struct State {
     /// The error with which the wire has failed.
     failure: Option<Error>,
     asleep: Asleep,
-    /// An application thread has polled since the polling thread last looked.
-    helped: bool,
     /// The endpoint is being dropped: the polling thread must end.
     over: bool,
     /// The lane is closed: nobody may call it.
@@ -232,7 +233,7 @@ impl Shared {
     fn send_and_wake(&self, mut state: MutexGuard<'_, State>, out: Out) {
         self.send(&mut state, out);
         let waiting = state.waits_for_lane();
-        if state.must_wake(waiting) {
+        if self.must_wake(&mut state, waiting) {
             drop(state);
             self.wake.wake();
         }
@@ -292,7 +293,6 @@ impl Endpoint {
             abandoned: Vec::new(),
             failure: None,
             asleep: Asleep::No,
-            helped: false,
             over: false,
             closed: false,
             reported: 0,
@@ -305,6 +305,7 @@ impl Endpoint {
             state,
             wanted: AtomicU32::new(0),
             naps: AtomicBool::new(false),
+            helped: AtomicBool::new(false),
             wake,
             unreachable: OnceBox::new(),
             signalled: OnceBox::new(),

@@ -7,8 +7,8 @@
 //!
 //! An application thread that stops polling tells nobody. The polling thread notices: while
 //! application threads poll it sleeps for `BESIDE` at a time, and when none has polled since its
-//! last look it polls again. It then polls without a pause, but with yields, until `LINGER` after
-//! the last event; after that it sleeps between two polls, longer each time, up to `LONGEST` (or
+//! last look it polls again. It then stays awake (`util::backoff`) until `LINGER` after the last
+//! event; after that it sleeps between two polls, longer each time, up to `LONGEST` (or
 //! for the time that the lane names).
 
 use super::*;
@@ -215,21 +215,23 @@ impl Shared {
         // SAFETY: passes a number, and changes this thread only. If the kernel refuses, sleeps last
         // longer.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
-        let (mut nap, mut last) = (SHORTEST, Instant::now());
+        let (mut nap, mut backoff) = (SHORTEST, Backoff::new(LINGER));
         loop {
-            let mut state = self.lock();
+            // Relaxed: a hint. It is read without the lock, for which application threads that poll
+            // would stop.
+            if self.helped.swap(false, Ordering::Relaxed) {
+                self.step_aside();
+                continue;
+            }
+            let state = self.lock();
             if state.over {
                 return;
             }
-            if std::mem::take(&mut state.helped) {
-                drop(state);
-                self.step_aside();
-            } else if self.round(state, &self.deliver) {
-                (nap, last) = (SHORTEST, Instant::now());
-            } else if self.naps.load(Ordering::Relaxed) && last.elapsed() < LINGER {
-                std::thread::yield_now();
-            } else if self.sleep(&mut nap) {
-                (nap, last) = (SHORTEST, Instant::now());
+            let came = self.round(state, &self.deliver);
+            let stays_awake = came || self.naps.load(Ordering::Relaxed) && backoff.pause();
+            if came || !stays_awake && self.sleep(&mut nap) {
+                nap = SHORTEST;
+                backoff.renew();
             }
         }
     }
@@ -242,11 +244,11 @@ impl Endpoint {
         if !self.wakes_nobody() {
             return false;
         }
-        let Some(mut state) = self.shared.lock_to_poll() else { return false };
+        let Some(state) = self.shared.lock_to_poll() else { return false };
         if state.over || state.asleep == Asleep::OnDescriptor {
             return false;
         }
-        state.helped = true;
+        self.shared.helped.store(true, Ordering::Relaxed);
         self.shared.round(state, &self.shared.deliver)
     }
 

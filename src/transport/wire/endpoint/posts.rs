@@ -9,6 +9,7 @@ use crate::transport::wire::{CLASS_RMA, Command, Piece};
 use crate::transport::{Receiver, Reply, Sink};
 use crate::util::status::Status;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Wakes the progress thread. The endpoint calls it when completions are ready and nobody holds the
 /// lane's role.
@@ -63,21 +64,22 @@ impl State {
         }
         (count, tried, why)
     }
-
-    /// Whether the caller must wake the polling thread after a post. A thread that naps is woken
-    /// since an answer is likely, unless an application thread polls; a thread that sleeps on the
-    /// descriptor is woken only if frames are `waiting` for the lane.
-    pub(super) fn must_wake(&mut self, waiting: bool) -> bool {
-        let naps = self.asleep == Asleep::ForATime && !self.helped;
-        let must = naps || self.asleep == Asleep::OnDescriptor && waiting;
-        if must {
-            self.asleep = Asleep::No;
-        }
-        must
-    }
 }
 
 impl Shared {
+    /// Whether the caller must wake the polling thread after a post. A thread that naps is woken
+    /// since an answer is likely, unless an application thread polls; a thread that sleeps on the
+    /// descriptor is woken only if frames are `waiting` for the lane.
+    pub(super) fn must_wake(&self, state: &mut State, waiting: bool) -> bool {
+        // Relaxed: a hint; a polling thread that is not woken naps for LONGEST at most.
+        let naps = state.asleep == Asleep::ForATime && !self.helped.load(Ordering::Relaxed);
+        let must = naps || state.asleep == Asleep::OnDescriptor && waiting;
+        if must {
+            state.asleep = Asleep::No;
+        }
+        must
+    }
+
     /// Hands completions to the holder of the lane's role.
     pub(super) fn tell(&self, ends: &[End]) {
         if !ends.is_empty() && self.ended.put(ends) {
@@ -135,7 +137,7 @@ impl Endpoint {
         if stopped == Stopped::Later && !why.is_retry() {
             state.mark_lost(self.shared.me, peer, &format!("post: {why:?}"));
         }
-        let wakes = count > 0 && state.must_wake(false);
+        let wakes = count > 0 && self.shared.must_wake(&mut state, false);
         drop(state);
         if wakes {
             self.shared.wake.wake();
