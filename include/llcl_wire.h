@@ -21,8 +21,8 @@
  * - if caps() sets read and write but not shared_queue, notice_bits is 8 or more, atomics[0] contains fetch-and-add, and message_most is 0, 512 or
  *   more: for small messages of a stream, fetch-and-adds, reads of 8 bytes, and writes of at most 512 bytes with the flag LLCL_WF_NOTICE, in class
  *   LLCL_CLASS_RMA;
- * - if caps() sets read and write, notice_bits is 8 or more, and notice_words is 4: writes with signal, as writes of any size with the flags
- *   LLCL_WF_NOTICE and LLCL_WF_WORDS, in class LLCL_CLASS_RMA. Without these libllcl sends a signal behind its data, by a frame.
+ * - if caps() sets read and write, notice_bits is 8 or more, and notice_words is 4, at this rank and at the peer: writes with signal, as writes of any
+ *   size with the flags LLCL_WF_NOTICE and LLCL_WF_WORDS, in class LLCL_CLASS_RMA. Without these libllcl sends a signal behind its data, by a frame.
  * libllcl does not use orders, the flags FENCE and SILENT, and the commands EXPECT and DELIVER so far. */
 #ifndef LLCL_WIRE_H
 #define LLCL_WIRE_H
@@ -80,7 +80,8 @@ typedef struct {
 /* llcl_wire_event_t.event */
 enum {
     LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before. After a read the bytes are in
-                            the local buffer; after a write the peer's threads see them */
+                            the local buffer; after a write the peer's threads see them. After an error no bytes of the command move any more. An
+                            error of a frame for a living peer says that the frame is lost: libllcl then sends nothing more to this peer */
     LLCL_WE_FRAME,       /* a frame has arrived: peer (its sender), cls, bytes, size; frame is the number for give_back() */
     LLCL_WE_NOTICE,      /* a write with notice has arrived, and its bytes are in memory: peer (its sender), tag (the notice). With WORDS also
                             bytes, size: the words, valid until the next poll(); else size is 0 */
@@ -124,8 +125,7 @@ typedef struct {
      * or that the peer is gone. post() answers LLCL_RETRY_QUEUE_FULL while the module takes no more frames for this peer and class. All ranks of a
      * job have it, or none. */
     uint32_t shared_queue;
-    uint32_t notice_words; /* 4: a notice may bring words. All ranks of a job have it, or none. */
-    uint32_t reserved;
+    uint32_t notice_words; /* 4: a notice may bring words. Writes with signal use them between ranks that both have it. */
 } llcl_wire_caps_t;
 
 /* The functions of libllcl that a module may call; valid as long as the wire, those of probe() and launch() during the call. */
@@ -185,7 +185,8 @@ typedef struct {
     /* Called before a thread sleeps. Until disarm() other threads may post; they may poll if how is 2. After how 0 disarm() is not called. */
     int32_t (*arm)(llcl_wire_lane_t *, llcl_wire_armed_t *);
     void (*disarm)(llcl_wire_lane_t *);
-    /* Called when peer has died. The module reports LLCL_WE_DONE for each read, write and atomic for peer, then LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE */
+    /* Called when peer has died. The module reports LLCL_WE_DONE for each read, write and atomic for peer, then LLCL_WE_FENCED or LLCL_WE_UNFENCEABLE.
+     * Before LLCL_WE_FENCED it also reports LLCL_WE_DONE for each frame for peer that it has taken; libllcl keeps the bytes of the others until close() */
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
     /* Writes one line about the wire for people; not called so far. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);

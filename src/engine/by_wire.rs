@@ -43,9 +43,10 @@ struct Able {
 }
 
 impl Able {
-    fn of(fabric: &Fabric) -> Able {
+    /// For operations on the memory of a peer.
+    fn of(fabric: &Fabric, peer: u32) -> Able {
         let (most, atomics) = (fabric.remote_most(), fabric.device_atomics());
-        Able { most, atomics, signals: fabric.has_signals() }
+        Able { most, atomics, signals: fabric.has_signals(peer) }
     }
 }
 
@@ -227,7 +228,7 @@ impl LaneState {
         let first = line.iter().find_map(|tag| Some(self.slots.get_mut(*tag)?.command.peer));
         let Some(peer) = first else { return (None, false) };
         let (fabric, resolver) = (routes.fabric(), routes.fabric().resolver(peer));
-        let able = Able::of(fabric);
+        let able = Able::of(fabric, peer);
         let all = line.iter().take(BATCH).all(|tag| {
             let operation = self.slots.get_mut(*tag).filter(|it| it.is_posted());
             let posting = operation.and_then(|it| it.posting(&resolver, able, *tag));
@@ -258,7 +259,7 @@ impl LaneState {
             return;
         };
         let peer = operation.command.peer;
-        match operation.ended(end, Able::of(routes.fabric())) {
+        match operation.ended(end, Able::of(routes.fabric(), peer)) {
             Next::End(status) => {
                 self.end(routes, tag, status);
                 self.ask_again(routes);

@@ -27,7 +27,7 @@ const JOINED_BYTES: u64 = 64 << 10;
 
 /// Whether a request to the owner does this command better than the network, which could, too.
 fn goes_to_owner(routes: &Routes, command: &Command) -> bool {
-    let most = if routes.fabric().has_signals() { 0 } else { WITH_SIGNAL };
+    let most = if routes.fabric().has_signals(command.peer) { 0 } else { WITH_SIGNAL };
     command.op == Op::WRITE_SIGNAL && command.size <= most
 }
 

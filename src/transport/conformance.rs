@@ -266,7 +266,11 @@ fn answers_carry_their_tag_status_and_result() {
         let mut seen = pair.events(4).replies;
         seen.sort_by_key(|reply| reply.tag);
         assert_eq!(seen, answers);
-        assert!(pair.events(0).replies.is_empty(), "an answer came twice");
+        // Over a wire a second one may come up to 1 ms later.
+        for _ in 0..20 {
+            assert!(pair.events(0).replies.is_empty(), "an answer came twice");
+            std::thread::sleep(Duration::from_micros(100));
+        }
     });
 }
 

@@ -84,22 +84,27 @@ unsafe extern "C" fn close(wire: *mut Wire, drain_ns: i64) -> i32 {
 }
 
 unsafe extern "C" fn caps(_: *mut Wire, caps: *mut Caps) -> i32 {
-    // SAFETY: libllcl passes a struct of this major version, which has all these fields.
-    let caps = unsafe { &mut *caps };
-    caps.read = 1;
-    caps.write = 1;
-    caps.frame = 1;
-    caps.two_sided = 1;
-    caps.frame_most = lane::FRAME_MOST as u32;
-    caps.message_most = remote::LARGEST;
-    caps.card_bytes = size_of::<Card>() as u32;
-    caps.depth = lane::DEPTH as u32;
-    caps.lanes = 1;
-    caps.notice_bits = u32::BITS;
-    // An older libllcl has a shorter struct.
-    if caps.struct_size >= size_of::<Caps>() as u64 {
-        caps.notice_words = message::NOTICE_WORDS as u32;
-    }
+    // SAFETY: libllcl passes a struct that begins with its size.
+    let struct_size = unsafe { caps.cast::<u64>().read() };
+    let own = Caps {
+        struct_size,
+        read: 1,
+        write: 1,
+        frame: 1,
+        two_sided: 1,
+        frame_most: lane::FRAME_MOST as u32,
+        message_most: remote::LARGEST,
+        card_bytes: size_of::<Card>() as u32,
+        depth: lane::DEPTH as u32,
+        lanes: 1,
+        notice_bits: u32::BITS,
+        notice_words: message::NOTICE_WORDS as u32,
+        ..Caps::default()
+    };
+    // The struct of an older libllcl is shorter.
+    let size = size_of::<Caps>().min(struct_size as usize);
+    // SAFETY: the struct has `struct_size` bytes.
+    unsafe { caps.cast::<u8>().copy_from_nonoverlapping((&raw const own).cast(), size) };
     Status::OK
 }
 

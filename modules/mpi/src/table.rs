@@ -119,6 +119,7 @@ impl Event {
 }
 
 #[repr(C)]
+#[derive(Default)]
 pub struct Caps {
     pub struct_size: u64,
     pub read: u32,
@@ -144,7 +145,6 @@ pub struct Caps {
     pub has_fd: u32,
     pub shared_queue: u32,
     pub notice_words: u32,
-    pub reserved: u32,
 }
 
 #[repr(C)]

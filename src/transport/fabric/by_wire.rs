@@ -336,8 +336,14 @@ impl Fabric {
         }
     }
 
-    /// Whether a write that is posted to the wire may bring a signal.
-    pub fn has_signals(&self) -> bool {
+    /// Whether a write that is posted to the wire may bring a signal to a peer of which a region is
+    /// known: both ranks have the ability.
+    pub fn has_signals(&self, peer: u32) -> bool {
+        self.own_signals() && self.far.takes_signals(peer)
+    }
+
+    /// Whether this rank's wire has signals.
+    pub(super) fn own_signals(&self) -> bool {
         self.remote().is_some_and(|wire| wire.memory().caps().has_signals())
     }
 

@@ -25,15 +25,18 @@ use crate::transport::wire::remote::Memory;
 use crate::util::memory::Mapping;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Size of the part of a card that describes a rank's message slots: policy, number of slots,
 /// `medium`.
 pub(super) const NUMBERS: usize = 12;
-/// Size of an answer that describes a region: base, length, whether the wire reaches it, and its
-/// remote key.
+/// Size of an answer that describes a region: base, length, abilities, and its remote key.
 pub const IMPORT: usize = 56;
+/// The abilities in such an answer: the wire reaches the region; the owner takes signals that come
+/// with writes. An owner with an older library or module does not set the second.
+const REACHED: u64 = 1;
+const SIGNALS: u64 = 2;
 
 /// Encodes this part of this rank's card.
 pub(super) fn numbers(own: &Sizes) -> [u8; NUMBERS] {
@@ -78,6 +81,8 @@ pub(super) struct FarPeers {
     peers: Box<[OnceBox<MessageSender<'static>>]>,
     /// Known regions; for ranks of this node only those with LLCL_REGION_DEVICE_ATOMICS.
     imports: Box<[OnceBox<Mutex<Imports>>]>,
+    /// The peers that take signals with writes, as their answers say.
+    signals: Box<[AtomicBool]>,
     blank: Mapping,
     /// Questions for keys that the holder of the lane's role has not sent yet: peer and key.
     questions: Mutex<Vec<(u32, u64)>>,
@@ -91,8 +96,9 @@ impl FarPeers {
     pub(super) fn new(size: u32) -> Result<FarPeers> {
         let peers = (0..size).map(|_| OnceBox::new()).collect();
         let imports = (0..size).map(|_| OnceBox::new()).collect();
+        let signals = (0..size).map(|_| AtomicBool::new(false)).collect();
         let blank = Mapping::anonymous(size_of::<Blank>())?;
-        let far = FarPeers { peers, imports, blank, questions: Mutex::default() };
+        let far = FarPeers { peers, imports, signals, blank, questions: Mutex::default() };
         far.blank().head.set_all_handlers();
         Ok(far)
     }
@@ -106,6 +112,12 @@ impl FarPeers {
     /// The known regions of a peer, if this rank has ever used one.
     fn imports(&self, peer: u32) -> Option<MutexGuard<'_, Imports>> {
         self.imports.get(peer as usize)?.get().map(lock)
+    }
+
+    /// Whether a peer has said that it takes signals with writes.
+    pub(super) fn takes_signals(&self, peer: u32) -> bool {
+        // Relaxed: nothing else depends on it.
+        self.signals.get(peer as usize).is_some_and(|takes| takes.load(Ordering::Relaxed))
     }
 
     pub(super) fn sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
@@ -237,7 +249,9 @@ impl Fabric {
         // For a wire the base is the region's address in this process; else it is the base in the
         // directory, which this rank's lane understands.
         let (base, [a, b, c, d]) = wire.unwrap_or((base, [0; 4]));
-        let words = [base, length, wire.is_some().into(), a, b, c, d];
+        let abilities =
+            if wire.is_some() { REACHED } else { 0 } | if self.own_signals() { SIGNALS } else { 0 };
+        let words = [base, length, abilities, a, b, c, d];
         let mut bytes = [0; IMPORT];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
@@ -249,7 +263,10 @@ impl Fabric {
     pub fn learn(&self, peer: u32, key: u64, bytes: &[u8]) -> bool {
         let Ok::<[u8; IMPORT], _>(bytes) = bytes.try_into() else { return false };
         let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
-        let wire = (word(2) != 0).then(|| std::array::from_fn(|at| word(3 + at)));
+        let wire = (word(2) & REACHED != 0).then(|| std::array::from_fn(|at| word(3 + at)));
+        if let Some(signals) = self.far.signals.get(peer as usize) {
+            signals.store(word(2) & SIGNALS != 0, Ordering::Relaxed);
+        }
         let import = Import { base: word(0), length: word(1), wire };
         if let Some(mut imports) = self.far.imports(peer) {
             imports.answered(key, Some(import));

@@ -151,13 +151,36 @@ impl State {
     }
 
     /// The wire does not reach a peer any more. Frames may be missing, so this rank sends nothing
-    /// to the peer from now on.
-    fn mark_lost(&mut self, me: u32, peer: u32, why: &str) {
+    /// to the peer from now on, except of the use of slots.
+    fn mark_lost(&mut self, me: u32, peer: u32, why: &str, out: &mut Out) {
         self.outgoing.discard(peer);
-        self.tickets.iter_mut().for_each(|tickets| tickets.lose(peer));
+        self.tickets.iter_mut().for_each(|tickets| tickets.lose(peer, out));
         if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
             self.report(me, peer, why);
             self.lost.push((peer, Some(Instant::now() + PATIENCE)));
+        }
+    }
+
+    /// The wire could not send a frame that it had taken. What it was for cannot go on without it,
+    /// so a living peer is lost.
+    fn frame_failed(&mut self, me: u32, peer: u32, status: Status, out: &mut Out) {
+        if !self.grants.is_dead(peer) {
+            self.mark_lost(me, peer, &format!("a frame: {status:?}"), out);
+        } else if status != Status::ERR_PEER_DEAD {
+            self.report(me, peer, &format!("{status:?}"));
+        }
+    }
+
+    /// Reports a wire that has not completed all frames for a peer before it reports the peer as
+    /// fenced. `outgoing` keeps their bytes, which the wire may still read.
+    fn check_fence(&mut self, me: u32, peer: u32) {
+        let taken = self.outgoing.taken(peer);
+        if taken > 0 {
+            let what = format!(
+                "FENCED, but {taken} frames have no DONE, expected DONE of each before; their \
+                 memory stays in use"
+            );
+            self.report(me, peer, &what);
         }
     }
 
@@ -214,7 +237,7 @@ impl Shared {
             return;
         }
         for (to, packet) in &out {
-            if !state.is_lost(*to) {
+            if !state.is_lost(*to) || matches!(packet, Packet::Use(..)) {
                 state.outgoing.add(*to, packet);
             }
         }
@@ -224,7 +247,8 @@ impl Shared {
             refused.extend(tickets.pump(&mut **lane));
         }
         for (peer, why) in refused {
-            state.mark_lost(self.me, peer, &format!("refused: {why}"));
+            // The network would not bring what is to be told, either.
+            state.mark_lost(self.me, peer, &format!("refused: {why}"), &mut Out::new());
         }
     }
 
@@ -392,6 +416,8 @@ impl Drop for Endpoint {
     }
 }
 
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod faults;
 #[cfg(all(test, feature = "simulated", not(loom)))]
 mod memory;
 #[cfg(all(test, feature = "simulated", not(loom)))]

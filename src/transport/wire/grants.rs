@@ -18,12 +18,12 @@
 //! - A knock that is not answered yet stays in the frame in which the wire has handed it over. A
 //!   wire has a fixed number of receives for the knocks of each kind; further knocks stay with the
 //!   network, and the ranks that sent them wait.
-//! - A receiver's record of a peer lives while something that was granted has not come or does not
-//!   lie in a slot, or while grants are under way. There are at most `RECORDS`.
+//! - A receiver's record of a peer lives while something that was granted has not come, or while
+//!   grants are under way. There are at most `RECORDS`. A frame without a knock needs none.
 //! - A sender's record of a peer and line lives while a knock is under way; there are at most
-//!   `SENDING` for each line. The frames of a line that wait are at most `WAITING`, which the peers
-//!   share: each may have half of what is free. What fits into a knock needs no such place unless
-//!   a frame for the same peer waits already.
+//!   `SENDING` for each line, and each has a place for one frame that waits. Further frames of a
+//!   line that wait are at most `SHARED`, and each peer may have half of those that are free. So
+//!   peers that do not answer leave a way to others as long as there is a record.
 
 use super::packet::OwnedFrame;
 use super::tickets::Use;
@@ -40,16 +40,17 @@ pub const LINES: usize = 6;
 const BUFFERS: [usize; 2] = [32, 4];
 /// Frames of a line to one peer that wait at the sender.
 const DEPTH: usize = 16;
-/// Frames of a line to all peers that wait at the sender: of the small ones, and of the large ones.
-const WAITING: [usize; 2] = [256, 16];
+/// Most peers of which a sender keeps a record for a line: those that have not answered a knock. Of
+/// the small lines, and of the large ones.
+const SENDING: [usize; 2] = [128, 16];
+/// Frames of a line to all peers that wait at the sender, beside the first of each peer.
+const SHARED: [usize; 2] = [128, 16];
 /// Most frames that are granted at a time.
 const MOST: usize = 16;
 /// Most bytes of a frame that a knock brings.
 const KNOCK: usize = 256;
 /// Most peers of which a receiver keeps a record.
 const RECORDS: usize = 128;
-/// Most peers of which a sender keeps a record for a line: those that have not answered a knock.
-const SENDING: usize = 128;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -118,13 +119,18 @@ struct Sending {
     knock: u64,
 }
 
+impl Sending {
+    /// How many of its frames use places that all peers share.
+    fn beside_the_first(&self) -> usize {
+        self.waiting.len().saturating_sub(1)
+    }
+}
+
 /// What a receiver keeps of a peer.
 #[derive(Default)]
 struct Receiving {
     /// Granted and not come.
     out: [usize; LINES],
-    /// Come, and in no slot.
-    come: usize,
     /// The last knock that was answered, and what was granted for it.
     answered: [u64; LINES],
     granted: [u64; LINES],
@@ -134,8 +140,8 @@ struct Receiving {
 }
 
 impl Receiving {
-    fn has_delivered_all(&self) -> bool {
-        self.out == [0; LINES] && self.come == 0
+    fn has_come(&self) -> bool {
+        self.out == [0; LINES]
     }
 }
 
@@ -150,7 +156,7 @@ struct Knocking {
 /// Both sides of one rank.
 pub struct Grants {
     sending: BTreeMap<(u32, Line), Sending>,
-    /// Frames of a line that wait.
+    /// Frames of a line that wait, without the first of each peer.
     waiting: [usize; LINES],
     /// Records of a line in `sending`.
     open: [usize; LINES],
@@ -189,13 +195,13 @@ impl Default for Grants {
 
 /// As sender.
 impl Grants {
-    /// Whether one more frame of so many bytes to a peer would be taken.
-    pub fn has_room(&self, to: u32, line: Line, size: usize) -> bool {
-        let left = WAITING[line / (LINES / 2)].saturating_sub(self.waiting[line]);
+    /// Whether one more frame to a peer would be taken.
+    pub fn has_room(&self, to: u32, line: Line) -> bool {
+        let kind = line / (LINES / 2);
+        let left = SHARED[kind].saturating_sub(self.waiting[line]);
         match self.sending.get(&(to, line)) {
-            Some(peer) => peer.waiting.len() < DEPTH.min(left.div_ceil(2)),
-            None if self.dead.contains(&to) => true,
-            None => self.open[line] < SENDING && (left > 0 || size <= KNOCK),
+            Some(peer) => peer.waiting.len() <= DEPTH.min(left.div_ceil(2)),
+            None => self.dead.contains(&to) || self.open[line] < SENDING[kind],
         }
     }
 
@@ -207,8 +213,8 @@ impl Grants {
         }
         match self.sending.get_mut(&(to, line)) {
             Some(peer) => {
+                self.waiting[line] += usize::from(!peer.waiting.is_empty());
                 peer.waiting.push_back(frame);
-                self.waiting[line] += 1;
             }
             None => {
                 self.open[line] += 1;
@@ -239,8 +245,8 @@ impl Grants {
         out: &mut Out,
     ) {
         if let Some(large) = first.take_if(|first| first.size() > KNOCK) {
+            self.waiting[line] += usize::from(!peer.waiting.is_empty());
             peer.waiting.push_front(large);
-            self.waiting[line] += 1;
         }
         self.knocks += 1;
         peer.knock = self.knocks;
@@ -256,11 +262,12 @@ impl Grants {
             return;
         }
         let mut peer = entry.remove();
+        self.waiting[line] -= peer.beside_the_first();
         let count = peer.waiting.len().min(granted as usize);
         let frames = peer.waiting.drain(..count);
         out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
         let first = peer.waiting.pop_front();
-        self.waiting[line] -= count + usize::from(first.is_some());
+        self.waiting[line] += peer.beside_the_first();
         match first {
             None => self.open[line] -= 1,
             first => self.knock(to, line, peer, first, out),
@@ -287,7 +294,6 @@ impl Grants {
                     return Err(format!("a frame of line {line} that was not granted"));
                 };
                 peer.out[line] -= 1;
-                peer.come += 1;
                 self.come[line].push_back((from, owned));
             }
             Packet::Knock(line, knock) => {
@@ -330,9 +336,6 @@ impl Grants {
             while let Some((from, frame)) = self.come[line].front()
                 && deliver(*from, frame)
             {
-                if let Some(peer) = self.receiving.get_mut(from) {
-                    peer.come -= 1;
-                }
                 self.come[line].pop_front();
                 self.free[line] += 1;
                 // What a knock has brought does not wait for the next round.
@@ -345,34 +348,39 @@ impl Grants {
                 out.push((*number, Packet::Grants(peer.answered, peer.granted)));
             }
         }
-        self.receiving.retain(|_, peer| peer.news || peer.telling || !peer.has_delivered_all());
+        self.receiving.retain(|_, peer| peer.news || peer.telling || !peer.has_come());
     }
 
+    /// Answers what has knocked in turn, except what would need one record more than there may be.
     fn answer_knocks(&mut self, line: Line, back: &mut Vec<u64>) {
+        let may = |grants: &Grants, it: &Knocking| {
+            it.knock.number == 0
+                || grants.receiving.len() < RECORDS
+                || grants.receiving.contains_key(&it.from)
+        };
         while self.free[line] > 0
-            && let Some(Knocking { from, .. }) = self.knocking[line].front()
-            && (self.receiving.len() < RECORDS || self.receiving.contains_key(from))
+            && let Some(at) = self.knocking[line].iter().position(|it| may(self, it))
         {
             let among = self.knocking[line].len();
-            let Some(Knocking { from, knock, frame }) = self.knocking[line].pop_front() else {
+            let Some(Knocking { from, knock, frame }) = self.knocking[line].remove(at) else {
                 return;
             };
             back.push(frame);
-            let peer = self.receiving.entry(from).or_default();
-            if let Some(first) = knock.first {
+            let Knock { number, demand, first } = knock;
+            if let Some(first) = first {
                 self.free[line] -= 1;
-                peer.come += 1;
                 self.come[line].push_back((from, first));
             }
-            if knock.number != 0 && !self.dead.contains(&from) {
-                if knock.demand > 0 {
+            if number != 0 && !self.dead.contains(&from) {
+                if demand > 0 {
                     self.streams.push(from);
                 }
                 let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
-                let share = knock.demand.min(share);
+                let share = demand.min(share);
+                let peer = self.receiving.entry(from).or_default();
                 self.free[line] -= share;
                 peer.out[line] += share;
-                (peer.answered[line], peer.granted[line]) = (knock.number, share as u64);
+                (peer.answered[line], peer.granted[line]) = (number, share as u64);
                 peer.news = true;
             }
             self.most[line] = self.most[line].max(buffers_of(line) - self.free[line]);
@@ -381,7 +389,8 @@ impl Grants {
 
     /// Whether all that a peer has sent and that was granted to it lies in slots.
     pub fn has_delivered_all(&self, from: u32) -> bool {
-        self.receiving.get(&from).is_none_or(Receiving::has_delivered_all)
+        self.receiving.get(&from).is_none_or(Receiving::has_come)
+            && self.come.iter().flatten().all(|(of, _)| *of != from)
             && self.knocking.iter().flatten().all(|knocking| knocking.from != from)
     }
 
@@ -399,7 +408,7 @@ impl Grants {
         for line in 0..LINES {
             if let Some(gone) = self.sending.remove(&(number, line)) {
                 self.open[line] -= 1;
-                self.waiting[line] -= gone.waiting.len();
+                self.waiting[line] -= gone.beside_the_first();
             }
         }
         if let Some(peer) = self.receiving.get_mut(&number) {

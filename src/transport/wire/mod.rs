@@ -329,6 +329,7 @@ pub trait WireLane: Send {
 
     /// Tells the wire that the peer has died. The wire completes each read, write and atomic for
     /// the peer with [`Event::DONE`], then reports [`Event::FENCED`] or [`Event::UNFENCEABLE`].
+    /// Before [`Event::FENCED`] it completes each frame for the peer, too.
     fn fence(&mut self, peer: u32);
 
     /// The reason of [`Event::DEVICE`], as text; may be empty.

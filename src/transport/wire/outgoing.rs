@@ -168,8 +168,8 @@ impl Outgoing {
             let pieces: Vec<Piece> = queue.iter().take(BATCH).map(|frame| piece(frame)).collect();
             let command = |(piece, tag)| Command::frame(tag, piece);
             let commands: Vec<Command> = pieces.iter().zip(self.tags..).map(command).collect();
-            // SAFETY: the frames are boxes, which lie in the queue or in `taken` until done() or
-            // fenced(), and nobody changes them.
+            // SAFETY: the frames are boxes, which lie in the queue or in `taken` until done() or the
+            // end of this, behind close(), and nobody changes them.
             let (count, why) = unsafe { lane.post(to.0, to.1, &commands) };
             for frame in queue.drain(..count.min(commands.len())) {
                 self.count -= 1;
@@ -197,7 +197,7 @@ impl Outgoing {
     }
 
     /// Drops the frames for a peer that the lane has not taken. Those that it has taken stay until
-    /// done() or fenced(). Nothing more is added for the peer in the classes of knocks.
+    /// done(). Nothing more is added for the peer in the classes of knocks.
     pub fn discard(&mut self, peer: u32) {
         for class in CLASS_KNOCKS {
             let open = self.open.remove(&(peer, class)).unwrap_or(0);
@@ -208,8 +208,8 @@ impl Outgoing {
         self.waiting.retain(|to| to.0 != peer);
     }
 
-    /// Frees the frames for a dead peer: after the fence the lane does not use them any more.
-    pub fn fenced(&mut self, peer: u32) {
-        self.taken.retain(|_, ((to, _), _)| *to != peer);
+    /// Number of frames for a peer that the lane has taken and not completed.
+    pub fn taken(&self, peer: u32) -> usize {
+        self.taken.values().filter(|((to, _), _)| *to == peer).count()
     }
 }

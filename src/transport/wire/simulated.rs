@@ -46,7 +46,7 @@ enum Comes {
         class: u32,
         bytes: Box<[u8]>,
         crossings: u64,
-        /// The sender's command, if it ends when a receive takes the frame.
+        /// The number of the sender's command, if it ends when a receive takes the frame.
         waits: Option<u64>,
     },
     /// The access with this number, which the rank itself has posted, is to be executed.
@@ -56,15 +56,10 @@ enum Comes {
     /// A peer has written bytes here, with a notice.
     Notice { from: u32, notice: Notice, crossings: u64 },
     /// The completion of a command that the rank itself has posted.
-    Done {
-        tag: u64,
-        peer: u32,
-        status: Status,
-        fetched: u64,
-        crossings: u64,
-        /// The class of a frame that a receive had to take.
-        class: Option<u32>,
-    },
+    Done { tag: u64, peer: u32, status: Status, fetched: u64, crossings: u64 },
+    /// A receive of the peer has taken the frame of the command with this number, or the peer has
+    /// ended.
+    Taken { number: u64, peer: u32, crossings: u64 },
 }
 
 /// The time of an arrival, and a number that makes keys unique.
@@ -163,7 +158,7 @@ impl Wire for Simulated {
             accesses: HashMap::new(),
             words: Vec::new(),
             under_way: 0,
-            waiting: HashMap::new(),
+            waiting: BTreeMap::new(),
             random,
             serial: 0,
         }))
@@ -189,8 +184,8 @@ struct Lane {
     words: Vec<Box<[u64]>>,
     /// Number of commands whose completion was not polled, but for those in `waiting`.
     under_way: usize,
-    /// Frames that wait for a receive, by peer and class.
-    waiting: HashMap<(u32, u32), usize>,
+    /// Frames that wait for a receive, by the numbers of their commands: peer and class, and tag.
+    waiting: BTreeMap<u64, ((u32, u32), u64)>,
     random: u64,
     serial: u64,
 }
@@ -248,7 +243,7 @@ impl Lane {
     }
 
     /// The next event for a dead rank from which nothing is in the network: first the completion of
-    /// each access to it, then the answer to its fence.
+    /// each access to it and of each frame that no receive has taken, then the answer to its fence.
     fn fenced(&mut self) -> Option<Event> {
         let (arrivals, now) = (lock(&self.card.arrivals), Instant::now());
         let comes = |rank: u32| {
@@ -256,7 +251,7 @@ impl Lane {
                 Comes::Frame { from, .. }
                 | Comes::Late { from, .. }
                 | Comes::Notice { from, .. } => *from == rank,
-                Comes::Done { peer, .. } => *peer == rank,
+                Comes::Done { peer, .. } | Comes::Taken { peer, .. } => *peer == rank,
                 Comes::Due(number) => self.accesses.get(number).is_some_and(|it| it.peer == rank),
             };
             arrivals.coming.iter().flat_map(BTreeMap::values).any(of)
@@ -269,6 +264,12 @@ impl Lane {
         if let Some(begun) = left.and_then(|number| self.accesses.remove(&number)) {
             self.under_way -= 1;
             let (tag, status) = (begun.tag, Status::ERR_PEER_DEAD.0);
+            return Some(Event { tag, status, ..Event::about(Event::DONE, rank) });
+        }
+        let left = self.waiting.iter().find(|(_, ((peer, _), _))| *peer == rank);
+        if let Some((number, (_, tag))) = left.map(|(number, it)| (*number, *it)) {
+            self.waiting.remove(&number);
+            let status = Status::ERR_PEER_DEAD.0;
             return Some(Event { tag, status, ..Event::about(Event::DONE, rank) });
         }
         self.fences.remove(at);
@@ -286,14 +287,17 @@ impl Lane {
     /// Handles an arrival, and returns its event, if it has one.
     fn event_of(&mut self, comes: Comes) -> Option<Event> {
         match comes {
-            Comes::Done { tag, peer, status, fetched, crossings, class } => {
-                match class.and_then(|class| self.waiting.get_mut(&(peer, class))) {
-                    Some(waiting) => *waiting -= 1,
-                    None => self.under_way -= 1,
-                }
+            Comes::Done { tag, peer, status, fetched, crossings } => {
+                self.under_way -= 1;
                 self.card.traffic.came(crossings);
                 let status = status.0;
                 Some(Event { tag, status, fetched, ..Event::about(Event::DONE, peer) })
+            }
+            Comes::Taken { number, peer, crossings } => {
+                self.card.traffic.came(crossings);
+                // A fence may have ended the command.
+                let (_, tag) = self.waiting.remove(&number)?;
+                Some(Event { tag, ..Event::about(Event::DONE, peer) })
             }
             Comes::Due(number) => {
                 self.execute(number);

@@ -47,7 +47,6 @@ pub struct CapsTable {
     has_fd: u32,
     pub shared_queue: u32,
     pub notice_words: u32,
-    reserved: u32,
 }
 
 /// `llcl_wire_host_t`.

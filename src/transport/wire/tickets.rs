@@ -183,9 +183,10 @@ impl Tickets {
         self.giver.mark_dead(peer);
     }
 
-    /// The wire does not reach a peer any more.
-    pub fn lose(&mut self, peer: u32) {
-        self.taker.discard(&mut self.area, peer);
+    /// A peer is lost: it is sent no more frames, but it is told that this rank does not use its
+    /// slots any more, in case that it lives.
+    pub fn lose(&mut self, peer: u32, out: &mut Out) {
+        self.taker.lose(&mut self.area, peer, out);
     }
 
     /// Nothing of a dead peer comes any more.

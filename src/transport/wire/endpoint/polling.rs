@@ -82,7 +82,7 @@ impl Shared {
             Event::DONE => {
                 state.outgoing.done(event.tag);
                 if event.status != 0 {
-                    state.report(self.me, peer, &format!("{:?}", Status(event.status)));
+                    state.frame_failed(self.me, peer, Status(event.status), &mut results.out);
                 }
             }
             Event::FRAME => {
@@ -106,13 +106,14 @@ impl Shared {
                 state.failure = Some(Error::new(status, format!("the wire has failed: {why}")));
             }
             Event::LOST => {
-                state.mark_lost(self.me, peer, &format!("lost: {:?}", Status(event.status)));
+                let why = format!("lost: {:?}", Status(event.status));
+                state.mark_lost(self.me, peer, &why, &mut results.out);
             }
             Event::FENCED => {
                 state.grants.fenced(peer);
                 state.tickets.iter_mut().for_each(|tickets| tickets.fenced(peer));
                 state.joins.forget(peer);
-                state.outgoing.fenced(peer);
+                state.check_fence(self.me, peer);
                 results.ends.extend(state.posted.end_all(peer));
             }
             // Without fenced(), the buffers that were granted to the dead peer stay out of use.

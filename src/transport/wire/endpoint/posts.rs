@@ -1,7 +1,7 @@
 //! Reads, writes and atomics on an endpoint. The holder of the engine lane's role posts them in
 //! batches; the thread that polls the wire hands over their completions through [`Ended`].
 
-use super::{Asleep, Endpoint, Shared, State};
+use super::{Asleep, Endpoint, Out, Shared, State};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::wire::ended::{End, Ended};
 use crate::transport::wire::remote::{Memory, command};
@@ -135,7 +135,7 @@ impl Endpoint {
             _ => Stopped::Later,
         };
         if stopped == Stopped::Later && !why.is_retry() {
-            state.mark_lost(self.shared.me, peer, &format!("post: {why:?}"));
+            state.mark_lost(self.shared.me, peer, &format!("post: {why:?}"), &mut Out::new());
         }
         let wakes = count > 0 && self.shared.must_wake(&mut state, false);
         drop(state);

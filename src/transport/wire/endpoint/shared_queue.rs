@@ -23,20 +23,34 @@ fn frames_of_many_come_once_by_a_shared_queue() {
     }
 }
 
-/// Of eight ranks that send as much as they may, none gets less than half of its part.
+/// Of eight ranks that send as much as they may, none gets less than half of its part, and no more
+/// than 16 frames of each are under way.
 #[test]
 fn senders_share_a_queue_evenly() {
-    const SENDERS: u64 = 8;
+    const SENDERS: usize = 8;
     for name in natures() {
-        let mut ranks = Ranks::new(SENDERS as u32 + 1, &name);
-        let all: Vec<usize> = (0..=SENDERS as usize).collect();
-        ranks.until("few frames come", |it| {
-            (1..=SENDERS as usize).for_each(|from| it.put(from, u64::MAX));
-            it.round(&all);
-            it.came.borrow().iter().map(Vec::len).sum::<usize>() as u64 >= SENDERS * MANY
-        });
-        let came: Vec<usize> = ranks.came.borrow()[1..].iter().map(Vec::len).collect();
-        assert!(came.iter().all(|came| *came as u64 >= MANY / 2), "{name}: {came:?}");
+        let all = All::star(SENDERS as u32 + 1, &name);
+        let (came, mut sent) = (RefCell::new([0; SENDERS + 1]), 0);
+        let (deliver, limit) = (
+            |from: u32, _: Class, _: &Frame| {
+                came.borrow_mut()[from as usize] += 1;
+                true
+            },
+            Instant::now() + Duration::from_secs(20),
+        );
+        while came.borrow().iter().sum::<u64>() < SENDERS as u64 * MANY {
+            assert!(Instant::now() < limit, "{name}: {came:?}");
+            for from in 1..=SENDERS {
+                while all.put(from, 0, Class::Requests, 0, 8) {
+                    sent += 1;
+                }
+            }
+            // The receiver keeps 32 in receives and 32 in buffers.
+            let left = sent - came.borrow().iter().sum::<u64>();
+            assert!(left <= SENDERS as u64 * 16 + 64, "{name}: {left} have not come");
+            (0..=SENDERS).for_each(|rank| all.round(rank, &deliver));
+        }
+        assert!(came.borrow()[1..].iter().all(|came| *came >= MANY / 2), "{name}: {came:?}");
     }
 }
 
@@ -113,26 +127,37 @@ fn a_full_shared_queue_stops_its_own_line_only() {
     }
 }
 
-/// However many peers take nothing, a rank sends to another: there its frames knock.
+/// Over any wire: a rank sends to another, whatever it has sent to 100 peers that take nothing. The
+/// sizes go into a shared queue or a ticket, fit into a knock, or do neither.
 #[test]
 fn peers_that_take_nothing_leave_a_way_to_others() {
-    for name in natures() {
-        let (all, came) = (All::new(22, &name), RefCell::new(0));
+    const SILENT: usize = 100;
+    let grants = (1..=2).map(|seed| format!("{seed}:remote=0:shared=0:fd=0"));
+    for name in natures().take(3).chain(super::uses::natures(1).take(2)).chain(grants) {
+        let (all, came) = (All::star(SILENT as u32 + 2, &name), RefCell::new(0));
         let take = |_: u32, _: Class, _: &Frame| {
             *came.borrow_mut() += 1;
             true
         };
-        for to in 2..22 {
-            for class in [Class::Requests, Class::Lib] {
-                while all.put(0, to, class, 0, 8) {}
+        let ways = [
+            (Class::Requests, 8),
+            (Class::Requests, 300),
+            (Class::Requests, 900),
+            (Class::Responses, 900),
+            (Class::Lib, 8),
+            (Class::Lib, 48),
+        ];
+        for to in 2..SILENT + 2 {
+            for (class, size) in &ways {
+                while all.put(0, to, *class, 0, *size) {}
                 all.round(0, &take);
             }
         }
-        let (mut sent, limit) = ([0; 2], Instant::now() + Duration::from_secs(20));
-        while *came.borrow() < 400 {
+        let (mut sent, limit) = ([0; 6], Instant::now() + Duration::from_secs(20));
+        while *came.borrow() < 6 * 50 {
             assert!(Instant::now() < limit, "{name}: {sent:?}");
-            for (sent, class) in sent.iter_mut().zip([Class::Requests, Class::Lib]) {
-                *sent += u64::from(*sent < 200 && all.put(0, 1, class, 0, 8));
+            for (sent, (class, size)) in sent.iter_mut().zip(&ways) {
+                *sent += u64::from(*sent < 50 && all.put(0, 1, *class, 0, *size));
             }
             (0..2).for_each(|rank| all.round(rank, &take));
         }

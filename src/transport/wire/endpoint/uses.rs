@@ -6,19 +6,27 @@ use super::*;
 use crate::transport::wire::Command;
 use crate::transport::wire::simulated::{Nature, Simulated};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 /// What the test does to a lane.
 #[derive(Default)]
 pub(super) struct Faults {
     /// It takes no write: its rank has tickets and does not use them.
     holds: AtomicBool,
-    /// Its writes end with an error.
+    /// Its writes end with an error, and their bytes go nowhere.
     fails: AtomicBool,
+    /// Its frames end with an error.
+    pub fails_frames: AtomicBool,
+    /// It tells of the end of no frame.
+    pub hides_frames: AtomicBool,
 }
 
-/// A lane with faults, and the tags of its writes.
-struct Held(Box<dyn WireLane>, Arc<Faults>, BTreeSet<u64>);
+/// A lane with faults, and the writes that have failed, with their peers.
+struct Held(Box<dyn WireLane>, Arc<Faults>, Vec<(u32, u64)>);
+
+/// Whether a tag is of a frame, and neither of tickets nor of the engine.
+fn is_of_frame(tag: u64) -> bool {
+    tag >> 62 == 0
+}
 
 impl WireLane for Held {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
@@ -26,28 +34,37 @@ impl WireLane for Held {
     }
 
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
-        let holds = self.1.holds.load(Ordering::Relaxed);
+        let [holds, fails] = [&self.1.holds, &self.1.fails].map(|it| it.load(Ordering::Relaxed));
         let is_write = |command: &&Command| command.op == Command::WRITE;
-        self.2.extend(commands.iter().filter(is_write).map(|command| command.tag));
-        let may = |command: &&Command| !holds || command.op != Command::WRITE;
+        let failed = commands.iter().take_while(|it| fails && is_write(it)).count();
+        self.2.extend(commands[..failed].iter().map(|command| (peer, command.tag)));
+        if failed > 0 {
+            let all = failed == commands.len();
+            return (failed, if all { Status::OK } else { Status::RETRY_QUEUE_FULL });
+        }
+        let may = |command: &&Command| !(holds || fails) || !is_write(command);
         let first = commands.iter().take_while(may).count();
         // SAFETY: passed on to the caller.
         let (count, why) = unsafe { self.0.post(peer, class, &commands[..first]) };
-        (
-            count,
-            if why == Status::OK && first < commands.len() {
-                Status::RETRY_QUEUE_FULL
-            } else {
-                why
-            },
-        )
+        let stopped = why == Status::OK && first < commands.len();
+        (count, if stopped { Status::RETRY_QUEUE_FULL } else { why })
     }
 
     fn poll(&mut self, events: &mut [Event]) -> usize {
+        if let Some((peer, tag)) = self.2.pop() {
+            let status = Status::ERR_SYSTEM.0;
+            events[0] = Event { tag, status, ..Event::about(Event::DONE, peer) };
+            return 1;
+        }
         let count = self.0.poll(events);
-        for event in events[..count].iter_mut().filter(|event| event.event == Event::DONE) {
-            if self.2.remove(&event.tag) && self.1.fails.load(Ordering::Relaxed) {
-                event.status = Status::ERR_SYSTEM.0;
+        for event in &mut events[..count] {
+            if event.event == Event::DONE && is_of_frame(event.tag) {
+                if self.1.fails_frames.load(Ordering::Relaxed) {
+                    event.status = Status::ERR_SYSTEM.0;
+                }
+                if self.1.hides_frames.load(Ordering::Relaxed) {
+                    *event = Event::about(Event::SERVED, event.peer);
+                }
             }
         }
         count
@@ -78,7 +95,7 @@ impl WireLane for Held {
 pub(super) struct Ranks {
     pub ends: Vec<Option<Endpoint>>,
     pub wires: Vec<Arc<Wrapped>>,
-    faults: Vec<Arc<Faults>>,
+    pub faults: Vec<Arc<Faults>>,
     /// What the first has got, by sender, in any order.
     pub came: RefCell<Vec<Vec<u64>>>,
     pub sent: Vec<u64>,
@@ -94,8 +111,7 @@ impl Ranks {
         let faults: Vec<Arc<Faults>> = (0..count).map(|_| Arc::default()).collect();
         let wire = |me: u32| {
             let (wire, faults) = (Simulated::new(me, nature).unwrap(), faults[me as usize].clone());
-            let wrap =
-                Box::new(move |lane| Box::new(Held(lane, faults.clone(), BTreeSet::new())) as _);
+            let wrap = Box::new(move |lane| Box::new(Held(lane, faults.clone(), Vec::new())) as _);
             Arc::new(Wrapped { wire, wrap })
         };
         let wires: Vec<_> = (0..count).map(wire).collect();
@@ -291,9 +307,10 @@ fn many_send_by_tickets_at_the_same_time() {
     }
 }
 
-/// A write that has failed has lost a frame, so its peer is lost.
+/// A write that has failed has lost a frame, so its peer is lost to its sender. The sender tells so,
+/// and the slots are used again, though a ticket will never be used and both ranks live.
 #[test]
-fn a_write_that_fails_has_lost_the_peer() {
+fn a_write_that_fails_has_lost_the_peer_and_leaves_the_slots_to_others() {
     for name in natures(1) {
         let mut ranks = Ranks::new(3, &name);
         ranks.stream(1, MANY, &[0, 1, 2]);
@@ -303,7 +320,53 @@ fn a_write_that_fails_has_lost_the_peer() {
             it.round(&[0, 1]);
             it.ends[1].as_ref().unwrap().shared.lock().is_lost(0)
         });
-        // The receiver cannot know which tickets are missing, so the others knock.
-        ranks.stream(2, MANY, &[0, 2]);
+        ranks.stream(2, MANY, &[0, 1, 2]);
+        ranks.until("slots are not used again", |it| {
+            let (before, all) = (it.accesses(2), it.sent[2] + 60);
+            it.stream(2, all, &[0, 1, 2]);
+            it.accesses(2) > before + 20
+        });
+        assert_eq!(ranks.ends[0].as_ref().unwrap().kept_aside(), 0);
+    }
+}
+
+/// Frames of all three lines use the places of one peer, and each line gets its part.
+#[test]
+fn each_line_gets_its_part_of_the_places() {
+    for name in natures(1) {
+        let mut ranks = Ranks::new(2, &name);
+        let came = RefCell::new([0_usize; 3]);
+        let mut tags = [0; 3];
+        ranks.until("few frames come", |it| {
+            let (first, sender) = (it.ends[0].as_ref().unwrap(), it.ends[1].as_ref().unwrap());
+            for (line, tag) in tags.iter_mut().enumerate() {
+                let (class, header) = match line {
+                    0 => (Class::Requests, &[1; 3][..]),
+                    1 => (Class::Responses, &[1; 3][..]),
+                    _ => (Class::Lib, &[1; 40][..]),
+                };
+                let payload = &[][..];
+                let mut frame =
+                    Frame { id: 1, kind: 2, tag: 0, header, payload, label: 0, absent: false };
+                frame.tag = *tag;
+                while sender.put(0, class, &frame, 4096) {
+                    *tag += 1;
+                    frame.tag = *tag;
+                }
+            }
+            let deliver = |_: u32, class: Class, _: &Frame| {
+                let line = match class {
+                    Class::Requests => 0,
+                    Class::Responses => 1,
+                    _ => 2,
+                };
+                came.borrow_mut()[line] += 1;
+                true
+            };
+            sender.shared.round(sender.shared.lock(), &|_, _, _| false);
+            first.shared.round(first.shared.lock(), &deliver);
+            came.borrow().iter().sum::<usize>() >= 3000
+        });
+        assert!(came.borrow().iter().all(|came| *came >= 700), "{name}: {came:?}");
     }
 }

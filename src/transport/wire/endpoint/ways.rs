@@ -27,7 +27,7 @@ impl State {
         }
         match self.takes_ticket(to, line, size) {
             true => self.tickets.as_ref().is_some_and(room),
-            false => self.grants.has_room(to, line, size),
+            false => self.grants.has_room(to, line),
         }
     }
 
@@ -57,11 +57,11 @@ impl State {
 
     /// A peer tells something of the use of slots.
     pub(super) fn told_of_use(&mut self, (from, number, told): (u32, u64, Use), out: &mut Out) {
-        if self.grants.is_dead(from) || self.is_lost(from) {
+        if self.grants.is_dead(from) {
             return;
         }
-        if self.tickets.is_none() && matches!(told, Use::Offer(_)) {
-            out.push((from, Packet::Use(number, Use::Released(0))));
+        if matches!(told, Use::Offer(_)) && (self.tickets.is_none() || self.is_lost(from)) {
+            return out.push((from, Packet::Use(number, Use::Released(0))));
         }
         let take = |tickets: &mut Tickets| tickets.take(from, number, told, out);
         let left = self.tickets.as_mut().map(take).unwrap_or_default();
@@ -77,7 +77,7 @@ impl State {
             let what = format!("slots: {:?}", Status(event.status));
             if wrote {
                 // A frame is lost.
-                return self.mark_lost(me, event.peer, &what);
+                return self.mark_lost(me, event.peer, &what, out);
             }
             self.report(me, event.peer, &what);
         }

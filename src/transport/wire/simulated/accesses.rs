@@ -24,8 +24,10 @@ pub(super) struct Begun {
 unsafe impl Send for Begun {}
 
 impl Lane {
-    /// The event of a notice. Its words stay until the next poll().
+    /// The event of a notice. Its words stay until the next poll(). A rank whose notices bring no
+    /// words gets none.
     pub(super) fn notice(&mut self, from: u32, (number, words): Notice) -> Event {
+        let words = words.filter(|_| self.nature.caps.notice_words > 0);
         let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, from) };
         if let Some(words) = words.map(Box::<[u64]>::from) {
             (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
@@ -87,6 +89,6 @@ impl Lane {
             self.put(&begun.to, Comes::Notice { from, notice, crossings });
         }
         let (tag, peer, crossings) = (begun.tag, begun.peer, begun.crossings + 1);
-        self.put_own(Comes::Done { tag, peer, status, fetched, crossings, class: None });
+        self.put_own(Comes::Done { tag, peer, status, fetched, crossings });
     }
 }

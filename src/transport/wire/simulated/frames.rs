@@ -15,7 +15,10 @@ impl Lane {
     pub(super) fn room(&self, peer: u32, class: u32, commands: &[Command]) -> usize {
         let frames = commands.first().is_some_and(|command| command.op == Command::FRAME);
         match self.nature.caps.shared_queue && frames {
-            true => WAIT - self.waiting.get(&(peer, class)).copied().unwrap_or(0),
+            true => {
+                let to = (peer, class);
+                WAIT - self.waiting.values().filter(|(of, _)| *of == to).count()
+            }
             false => DEPTH - self.under_way,
         }
     }
@@ -32,18 +35,18 @@ impl Lane {
         };
         let (from, answer_to, tag) = (self.me, self.card.clone(), command.tag);
         let (bytes, crossings) = (bytes.into(), self.card.traffic.frame());
-        let mut done =
-            Comes::Done { tag, peer, status: Status::OK, fetched: 0, crossings: 0, class: None };
-        let mut waits = None;
-        if self.nature.caps.shared_queue {
-            *self.waiting.entry((peer, class)).or_default() += 1;
-            if let Comes::Done { class: of, .. } = &mut done {
-                *of = Some(class);
+        let waits = self.nature.caps.shared_queue.then(|| {
+            self.serial += 1;
+            self.waiting.insert(self.serial, ((peer, class), tag));
+            self.serial
+        });
+        let done = match waits {
+            Some(number) => Comes::Taken { number, peer, crossings: 0 },
+            None => {
+                self.under_way += 1;
+                Comes::Done { tag, peer, status: Status::OK, fetched: 0, crossings: 0 }
             }
-            waits = Some(tag);
-        } else {
-            self.under_way += 1;
-        }
+        };
         let frame = Comes::Frame { from, answer_to, class, bytes, crossings, waits };
         // A peer that is gone takes no frame.
         if !self.put(to, frame) || waits.is_none() {
@@ -59,8 +62,8 @@ impl Lane {
         (crossings, waits): (u64, Option<u64>),
     ) -> Event {
         self.card.traffic.came(crossings);
-        if let Some(tag) = waits {
-            self.end(&answer_to, tag, class, crossings + 1);
+        if let Some(number) = waits {
+            self.end(&answer_to, number, crossings + 1);
         }
         self.peers.entry(from).or_insert(answer_to);
         self.serial += 1;
@@ -72,9 +75,8 @@ impl Lane {
     }
 
     /// Ends the command of a frame that has waited for a receive of this rank.
-    fn end(&mut self, sender: &Card, tag: u64, class: u32, crossings: u64) {
-        let (peer, status, class) = (self.me, Status::OK, Some(class));
-        self.put(sender, Comes::Done { tag, peer, status, fetched: 0, crossings, class });
+    fn end(&mut self, sender: &Card, number: u64, crossings: u64) {
+        self.put(sender, Comes::Taken { number, peer: self.me, crossings });
     }
 
     /// Takes no further arrival, and ends the commands of the frames that wait for a receive.
@@ -84,8 +86,8 @@ impl Lane {
         let coming = std::mem::take(&mut arrivals.coming);
         drop(arrivals);
         for comes in coming.into_iter().flat_map(std::collections::BTreeMap::into_values) {
-            if let Comes::Frame { answer_to, class, waits: Some(tag), .. } = comes {
-                self.end(&answer_to, tag, class, 0);
+            if let Comes::Frame { answer_to, waits: Some(number), .. } = comes {
+                self.end(&answer_to, number, 0);
             }
         }
     }

@@ -124,6 +124,27 @@ fn nothing_of_the_dead_comes_after_the_fence() {
     }
 }
 
+/// Each frame for a rank that is given up completes once, before the fence's event: also one that
+/// no receive takes, since the rank does not poll.
+#[test]
+fn each_frame_ends_before_the_fence() {
+    for nature in natures() {
+        let ([mut here, there], mut told) = (pair(nature), Told::default());
+        let mut taken = 0;
+        while taken < 5 {
+            taken += post(&mut *here, 1, 4, &vec![vec![1]; 5 - taken]).0;
+        }
+        here.fence(1);
+        while !told.others.iter().any(|(event, _)| *event != Event::CONNECTED) {
+            poll(&mut *here, &mut told);
+        }
+        assert_eq!(told.done.len(), 5, "seed {}", nature.seed);
+        drop(there);
+        (0..100).for_each(|_| poll(&mut *here, &mut told));
+        assert_eq!(told.done.len(), 5, "seed {}: one has ended twice", nature.seed);
+    }
+}
+
 /// On a network with a shared queue a command ends when a receive has taken its frame: few frames
 /// wait for a peer and class, and they delay none of another class. Those that wait end when the
 /// peer has gone; what has ended comes, though its sender has gone.

@@ -26,8 +26,13 @@ pub const SLOT: usize = 512;
 const HEAD: usize = 16;
 /// Most bytes of header and payload of a frame in a slot.
 pub const MOST: usize = SLOT - HEAD - FRAME_BEFORE;
-/// What may be under way from this rank at a time.
-pub const PLACES: usize = 16;
+/// What may be under way from this rank at a time: one command for each peer whose slots it may
+/// use, and so many more.
+pub const PLACES: usize = PEERS + SHARED;
+/// Most receivers whose offers are kept.
+pub const PEERS: usize = 64;
+/// Places that all peers share.
+pub const SHARED: usize = 16;
 
 const WORD: usize = 8;
 /// Words of a line of the cache, so that counters do not share one.

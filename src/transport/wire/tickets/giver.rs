@@ -289,10 +289,14 @@ mod tests {
         giver.released(5, 1, 0);
         giver.serve(&area, |_, _| true, &mut out);
         assert!(giver.users.is_empty() && out.len() == 2, "offered and closed: {out:?}");
+        assert!(giver.refused.contains_key(&5), "the refusal is noted");
+        // A thread that pauses here would find the time over.
+        giver.refused.insert(5, Instant::now() + Duration::from_secs(60));
         giver.offer(5, area.place(), &mut out);
         assert_eq!(out.len(), 2, "it was offered again: {out:?}");
         giver.offer(6, area.place(), &mut out);
         assert_eq!(out.len(), 3, "another gets an offer");
+        giver.refused.insert(5, Instant::now());
         std::thread::sleep(REFUSED);
         giver.offer(5, area.place(), &mut out);
         assert_eq!(out.len(), 4, "it gets none any more");

@@ -1,6 +1,6 @@
 //! The sender's side: tickets that this rank has taken, and the frames that wait for them.
 
-use super::area::{self, Area};
+use super::area::{self, Area, PEERS, SHARED};
 use super::{Place, SLOTS, SMALL, Use, Waiting, fits};
 use crate::transport::wire::grants::{Line, Out, Packet};
 use crate::transport::wire::packet::{OwnedFrame, bytes_of};
@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 /// Of a tag of this; with the bit above it is one of `remote::Posted`.
 const TICKETS: u64 = 1 << 62;
 const POSTED: u64 = 1 << 63;
-/// Most receivers whose offers are kept.
-const PEERS: usize = 64;
 /// Frames of a line to one peer that wait, and to all.
 const DEPTH: usize = 16;
 const WAITING: usize = 256;
@@ -64,6 +62,8 @@ struct Record {
     sent: u64,
     /// Commands that have not ended.
     under_way: usize,
+    /// One of them uses the place that each peer has for itself.
+    has_place: bool,
     /// No further ticket may be used; that was answered.
     revoked: bool,
     released: bool,
@@ -85,8 +85,17 @@ struct Begun {
     number: u64,
     line: Line,
     what: What,
-    /// Its bytes, and how many.
-    place: Option<(usize, u64)>,
+    place: Option<InUse>,
+}
+
+/// A place in use.
+#[derive(Clone, Copy)]
+struct InUse {
+    at: usize,
+    /// How many bytes of it.
+    size: u64,
+    /// It is the one that its peer has for itself.
+    is_own: bool,
 }
 
 /// See the head of the file.
@@ -101,6 +110,8 @@ pub struct Taker {
     ready: BTreeSet<u32>,
     /// The peer that gets a place first.
     turn: u32,
+    /// Places in use that are for all peers.
+    shared: usize,
     tags: u64,
 }
 
@@ -150,6 +161,7 @@ impl Taker {
             lines: Default::default(),
             sent: 0,
             under_way: 0,
+            has_place: false,
             revoked: false,
             released: false,
             asked: false,
@@ -184,15 +196,49 @@ impl Taker {
 
     /// Nothing is sent to a peer any more. What was posted ends by itself.
     pub fn discard(&mut self, area: &mut Area, peer: u32) {
+        self.drop_waiting(area, peer);
+        self.records.remove(&peer);
+    }
+
+    /// A living peer is sent no more frames, since one is lost. The peer is told when nothing is
+    /// under way, so that others can go on.
+    pub fn lose(&mut self, area: &mut Area, peer: u32, out: &mut Out) {
+        self.drop_waiting(area, peer);
+        if let Some(record) = self.records.get_mut(&peer) {
+            record.revoked = true;
+            record.release(peer, out);
+        }
+    }
+
+    /// Drops what waits for a peer and was not posted.
+    fn drop_waiting(&mut self, area: &mut Area, peer: u32) {
         self.ready.remove(&peer);
-        if let Some(record) = self.records.remove(&peer) {
-            for (held, waiting) in record.lines.iter().zip(&mut self.waiting) {
-                *waiting -= held.waiting.len();
+        for tag in self.queues.remove(&peer).into_iter().flatten() {
+            let Some(begun) = self.begun.remove(&tag) else { continue };
+            self.give_up_place(area, &begun);
+            if let Some(record) = self.records.get_mut(&peer).filter(|it| it.number == begun.number)
+            {
+                record.under_way -= 1;
+                record.sent -= u64::from(matches!(begun.what, What::Write(_)));
             }
         }
-        for tag in self.queues.remove(&peer).into_iter().flatten() {
-            let place = self.begun.remove(&tag).and_then(|begun| begun.place);
-            place.into_iter().for_each(|(place, _)| area.release(place));
+        if let Some(record) = self.records.get_mut(&peer) {
+            for (held, waiting) in record.lines.iter_mut().zip(&mut self.waiting) {
+                held.tickets = 0..0;
+                *waiting -= held.waiting.len();
+                held.waiting.clear();
+            }
+        }
+    }
+
+    fn give_up_place(&mut self, area: &mut Area, begun: &Begun) {
+        let Some(place) = begun.place else { return };
+        area.release(place.at);
+        let Begun { peer, number, .. } = begun;
+        if !place.is_own {
+            self.shared -= 1;
+        } else if let Some(record) = self.records.get_mut(peer).filter(|it| it.number == *number) {
+            record.has_place = false;
         }
     }
 
@@ -246,7 +292,7 @@ impl Record {
 impl Taker {
     /// Begins what a line waits for: writes where tickets have slots, further tickets, a look.
     fn advance(&mut self, area: &mut Area, peer: u32, line: Line, now: Instant) {
-        let Taker { records, waiting, begun, queues, tags, .. } = self;
+        let Taker { records, waiting, begun, queues, tags, shared, .. } = self;
         let Some(record) = records.get_mut(&peer).filter(|record| !record.revoked) else { return };
         let (number, held) = (record.number, &mut record.lines[line]);
         let queue = queues.entry(peer).or_default();
@@ -257,18 +303,17 @@ impl Taker {
             queue.push_back(tag);
             record.under_way += 1;
         };
+        let mut reserve = |area: &mut Area| reserve(area, &mut record.has_place, shared);
         while held.tickets.start < held.tickets.end.min(held.limit)
-            && let Some(place) = area.reserve()
+            && !held.waiting.is_empty()
+            && let Some(mut place) = reserve(area)
+            && let Some(frame) = held.waiting.pop_front()
+            && let Some(ticket) = held.tickets.next()
         {
-            let Some(frame) = held.waiting.pop_front() else {
-                area.release(place);
-                break;
-            };
-            let Some(ticket) = held.tickets.next() else { break };
             waiting[line] -= 1;
             let packet = bytes_of(&Packet::Frame(Some(line), frame));
-            let size = area.fill(place, ticket, &packet);
-            begin(What::Write(ticket), Some((place, size)));
+            place.size = area.fill(place.at, ticket, &packet);
+            begin(What::Write(ticket), Some(place));
             (held.used, record.sent) = (ticket + 1, record.sent + 1);
         }
         let takes = held.tickets.is_empty() && !held.waiting.is_empty() && !held.taking;
@@ -281,10 +326,10 @@ impl Taker {
         let time = held.again.is_none_or(|again| now >= again);
         if (takes || (full || asked) && time)
             && !held.looking
-            && let Some(place) = area.reserve()
+            && let Some(place) = reserve(area)
         {
             held.looking = true;
-            begin(What::Look, Some((place, 8)));
+            begin(What::Look, Some(place));
         }
         if queue.is_empty() {
             queues.remove(&peer);
@@ -297,7 +342,7 @@ impl Taker {
             return Vec::new();
         }
         let now = Instant::now();
-        // In turn, since there are fewer places than peers.
+        // In turn, since all peers share the other places.
         let turn = self.turn;
         let peers: Vec<u32> =
             self.ready.range(turn..).chain(self.ready.range(..turn)).copied().collect();
@@ -349,14 +394,15 @@ impl Taker {
     /// See `Tickets::done`.
     pub fn done(&mut self, area: &mut Area, event: &Event, out: &mut Out) -> Vec<Waiting> {
         let Some(begun) = self.begun.remove(&event.tag) else { return Vec::new() };
-        let Begun { peer, number, line, what, place, .. } = begun;
-        let seen = place.map_or(0, |(place, _)| area.read(place));
-        place.into_iter().for_each(|(place, _)| area.release(place));
+        let seen = begun.place.map_or(0, |place| area.read(place.at));
+        self.give_up_place(area, &begun);
+        let Begun { peer, number, line, what, .. } = begun;
         let Some(record) = self.records.get_mut(&peer).filter(|it| it.number == number) else {
             return Vec::new();
         };
         record.under_way -= 1;
         if event.status != 0 {
+            record.sent -= u64::from(matches!(what, What::Write(_)));
             // The receiver has left, or its memory has: what waits finds that out by a knock.
             return self.revoked(peer, number, out);
         }
@@ -387,10 +433,22 @@ impl Taker {
     }
 }
 
+/// A place for a command: the one that the peer has for itself, or one of those for all.
+fn reserve(area: &mut Area, has_place: &mut bool, shared: &mut usize) -> Option<InUse> {
+    let is_own = !*has_place;
+    if !is_own && *shared >= SHARED {
+        return None;
+    }
+    let at = area.reserve()?;
+    *has_place = true;
+    *shared += usize::from(!is_own);
+    Some(InUse { at, size: 8, is_own })
+}
+
 impl Begun {
     fn piece(&self, area: &Area) -> Piece {
         match self.place {
-            Some((place, size)) => area.piece(place, size),
+            Some(place) => area.piece(place.at, place.size),
             None => Piece { address: std::ptr::null(), size: 0, local: 0 },
         }
     }
@@ -422,17 +480,73 @@ impl Begun {
 mod tests {
     use super::*;
     use crate::transport::frame::{Class, Frame};
+    use crate::transport::wire::Armed;
     use crate::transport::wire::simulated::{Nature, Simulated};
+    use crate::util::status::{Result, Status};
     use std::sync::Arc;
+
+    /// A lane that takes everything and ends nothing; the number of reads.
+    struct Takes(usize);
+
+    impl WireLane for Takes {
+        fn connect(&mut self, _: u32, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        unsafe fn post(&mut self, _: u32, _: u32, commands: &[Command]) -> (usize, Status) {
+            self.0 += commands.iter().filter(|command| command.op == Command::READ).count();
+            (commands.len(), Status::OK)
+        }
+
+        fn poll(&mut self, _: &mut [Event]) -> usize {
+            0
+        }
+
+        fn give_back(&mut self, _: u64) {}
+
+        fn arm(&mut self) -> Armed {
+            Armed::PollNow
+        }
+
+        fn disarm(&mut self) {}
+
+        fn fence(&mut self, _: u32) {}
+
+        fn close(&mut self, _: Duration) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// However many commands to other peers do not end, each peer has a place for one of its own.
+    #[test]
+    fn each_peer_has_a_place_of_its_own() {
+        let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
+        let (mut area, mut taker) = (Area::new(wire).unwrap(), Taker::default());
+        let mut lane = Takes(0);
+        for peer in 0..PEERS as u32 {
+            assert!(taker.accept(peer, 1, area.place()));
+            for line in 0..SMALL {
+                taker.send(peer, line, frame());
+            }
+            assert!(taker.pump(&mut area, &mut lane).is_empty());
+        }
+        assert_eq!(lane.0, PEERS + SHARED, "a read for each peer, and one for each other place");
+        taker.discard(&mut area, 0);
+        assert!(!taker.accept(1, 1, area.place()), "its offer was not closed");
+    }
+
+    fn frame() -> OwnedFrame {
+        let (header, payload) = (&[][..], &[][..]);
+        let frame = Frame { id: 1, kind: 0, tag: 0, header, payload, label: 0, absent: false };
+        OwnedFrame::of(Class::Requests, &frame)
+    }
 
     #[test]
     fn a_peer_that_is_given_up_keeps_no_thread_awake() {
         let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
         let (mut area, mut taker) = (Area::new(wire).unwrap(), Taker::default());
         assert!(taker.accept(5, 1, area.place()));
-        let (header, payload) = (&[][..], &[][..]);
-        let frame = Frame { id: 1, kind: 0, tag: 0, header, payload, label: 0, absent: false };
-        taker.send(5, 0, OwnedFrame::of(Class::Requests, &frame));
+        taker.send(5, 0, frame());
         assert!(taker.is_stuck());
         taker.discard(&mut area, 5);
         assert!(!taker.is_stuck());

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::transport::Access;
-use crate::transport::fabric::simulate;
+use crate::transport::fabric::{MakeWire, simulate, use_wire};
+use crate::transport::wire::simulated::{Nature, Simulated};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// The BATCH of `engine::by_wire`.
@@ -58,13 +60,22 @@ fn operations_of_a_round_are_posted_under_one_doorbell() {
 
 /// Over a network whose writes bring signals, a write with signal is one post, and the owner's lane
 /// serves no request. Seed 7 has such writes, and loses the order of the completion and the owner's
-/// answer. Seed 1 has none: there the owner changes the word by a request.
+/// answer. Seed 1 has none: there the owner changes the word by a request, and so it does where only
+/// one of the two ranks has the ability.
 #[test]
 fn a_signal_travels_with_its_bytes() {
-    for (seed, at_once) in [(7, true), (1, false)] {
-        simulate(Some(seed));
+    for (natures, at_once) in [
+        (["7", "7"], true),
+        (["1", "1"], false),
+        (["7", "7:notices=1"], false),
+        (["7:notices=1", "7"], false),
+    ] {
+        let make: MakeWire = Rc::new(move |me, _| {
+            Ok(Box::new(Simulated::new(me, Nature::named(natures[me as usize])?)?))
+        });
+        use_wire(Some(make));
         let (_world, mut ranks) = two_ranks(8);
-        simulate(None);
+        use_wire(None);
         let (mut theirs, mut ours) = (vec![0u64; 8193], vec![0u64; 8192]);
         let key = ranks[1].register(&mut theirs);
         let address = Address { offset: 0, key };
@@ -72,7 +83,7 @@ fn a_signal_travels_with_its_bytes() {
             let routes = &ranks[0].routes;
             matches!(routes.locate(routes.port(1).unwrap(), address, 8), Ok(Access::Posted(_)))
         });
-        assert_eq!(ranks[0].routes.fabric().has_signals(), at_once);
+        assert_eq!(ranks[0].routes.fabric().has_signals(1), at_once);
         let (ended, sizes, mut served) = (AtomicU64::new(0), [1, 125, 1000, 8192], 0);
         for round in 1..=100_u64 {
             let size = sizes[round as usize % 4];
@@ -87,7 +98,7 @@ fn a_signal_travels_with_its_bytes() {
             while value(&ended) < round {
                 ranks[0].round();
                 served += ranks[1].round();
-                assert!(Instant::now() < limit, "seed {seed}, write {round}");
+                assert!(Instant::now() < limit, "{natures:?}, write {round}");
             }
             let posts = ranks[0].routes.fabric().posts() - posts;
             assert_eq!(posts, usize::from(at_once || size > 512), "{size} words");
@@ -118,4 +129,41 @@ fn a_refused_signal_is_the_status_of_its_write() {
     until(&mut ranks, "the write has not ended", |_| value(&ended) != 0);
     assert_eq!(value(&ended), 1 | WORD_FAILED);
     assert_eq!(theirs[..4], [6; 4]);
+}
+
+/// The in-flight table is full of a write with signal to a rank that has died. The network's
+/// completion ends the write, though the owner's answer is missing, and makes room for a question
+/// for another rank's key.
+#[test]
+fn a_write_to_the_dead_that_ends_leaves_room_for_a_question() {
+    for _ in 0..20 {
+        simulate(Some(7));
+        let (_world, mut ranks) = some_ranks::<3>(1);
+        simulate(None);
+        let (mut theirs, mut others) = (vec![0u64; 8], vec![0u64; 8]);
+        let (mut ours, ended) = ([6u64; 4], AtomicU64::new(0));
+        let keys = [ranks[1].register(&mut theirs), ranks[2].register(&mut others)];
+        let knows = |ranks: &[Rank], peer: u32| {
+            let address = Address { offset: 0, key: keys[peer as usize - 1] };
+            let routes = &ranks[0].routes;
+            routes.locate(routes.port(peer).unwrap(), address, 8).is_ok()
+        };
+        until(&mut ranks, "the key of rank 1 is not known", |ranks| knows(ranks, 1));
+        let mut write = transfer(Op::WRITE_SIGNAL, keys[0], &mut ours, &ended);
+        write.signal = Address { offset: 0, key: keys[0] };
+        (write.code, write.operand) = (op::STORE, 1);
+        let most = ranks[0].routes.fabric().remote_most();
+        ranks[0].start(write, InFlight::first_posted(write.size, most));
+        while ranks[0].work.unsent > 0 {
+            let Rank { work, routes, .. } = &mut ranks[0];
+            work.post_gathered(routes);
+        }
+        ranks[0].routes.mark_dead(1);
+        assert!(!knows(&ranks, 2), "this asks");
+        let Rank { work, routes, .. } = &mut ranks[0];
+        work.take_questions(routes);
+        assert_eq!(work.questions.len(), 1, "the table is full");
+        until(&mut ranks, "the question was never sent", |ranks| knows(ranks, 2));
+        assert_ne!(value(&ended), 0);
+    }
 }

@@ -1,0 +1,49 @@
+//! The tests let a lane fail frames, or say less than it must.
+
+use super::uses::{MANY, Ranks};
+use super::*;
+
+fn natures() -> impl Iterator<Item = String> {
+    [1, 2, 4, 7].into_iter().map(|seed| format!("{seed}:fd=0:fence=1"))
+}
+
+/// A frame whose command has ended with an error is lost, so its peer is lost; others go on.
+#[test]
+fn a_frame_that_fails_has_lost_the_peer() {
+    for name in natures() {
+        let mut ranks = Ranks::new(3, &name);
+        ranks.stream(1, MANY, &[0, 1, 2]);
+        ranks.faults[1].fails_frames.store(true, Ordering::Relaxed);
+        ranks.until("the peer is not lost", |it| {
+            it.put(1, it.sent[1] + 1);
+            it.round(&[0, 1, 2]);
+            it.ends[1].as_ref().unwrap().shared.lock().is_lost(0)
+        });
+        assert!(!ranks.ends[0].as_ref().unwrap().shared.lock().is_lost(1), "{name}");
+        ranks.stream(2, MANY, &[0, 1, 2]);
+    }
+}
+
+/// A lane may read the bytes of a frame until it has told of the frame's end, also behind a fence.
+/// One that reports a fence earlier is told of.
+#[test]
+fn the_bytes_of_a_frame_stay_until_its_end() {
+    for (name, hides) in natures().flat_map(|name| [(name.clone(), true), (name, false)]) {
+        let mut ranks = Ranks::new(2, &name);
+        ranks.faults[1].hides_frames.store(hides, Ordering::Relaxed);
+        ranks.put(1, 20);
+        (0..10).for_each(|_| ranks.round(&[0, 1]));
+        ranks.ends[0] = None;
+        let end = ranks.ends[1].take().unwrap();
+        let taken = || end.shared.lock().outgoing.taken(0);
+        assert!(!hides || taken() > 0, "{name}: the lane has taken no frame");
+        end.mark_dead(0);
+        let limit = Instant::now() + Duration::from_secs(1);
+        let told = || end.shared.lock().reported > 0;
+        while !told() && (hides || taken() > 0) {
+            assert!(Instant::now() < limit, "{name}: {} frames are taken", taken());
+            end.shared.round(end.shared.lock(), &|_, _, _| false);
+        }
+        assert_eq!((told(), taken() > 0), (hides, hides), "{name}");
+    }
+}
