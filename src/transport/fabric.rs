@@ -35,9 +35,9 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 mod by_wire;
-pub use by_wire::{Launch, TRANSPORT, modules};
 #[cfg(all(test, feature = "simulated"))]
-pub use by_wire::{MakeWire, simulate, use_wire};
+pub use by_wire::made::{MakeWire, simulate, simulate_two, use_wire};
+pub use by_wire::{Launch, TRANSPORT, modules};
 pub mod far;
 pub mod placement;
 

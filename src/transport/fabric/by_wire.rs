@@ -2,6 +2,9 @@
 //! [`Transport`] over it. Messages travel over the wire. If the wire reads and writes the memory of
 //! peers, operations on that memory are posted to it; else they are requests to the owner.
 
+#[cfg(all(test, feature = "simulated"))]
+pub mod made;
+
 use super::Fabric;
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
@@ -39,33 +42,10 @@ const COMPARE_SWAP: u64 = 1 << 4;
 /// The wire of a job on several machines if the environment names none.
 const DEFAULT: &str = "mpi";
 
-/// For tests: opens the wire of a rank, one of so many.
-#[cfg(all(test, feature = "simulated"))]
-pub type MakeWire = std::rc::Rc<dyn Fn(u32, u32) -> Result<Box<dyn Wire>>>;
-
-#[cfg(all(test, feature = "simulated"))]
-thread_local! {
-    static MADE: std::cell::RefCell<Option<MakeWire>> = const { std::cell::RefCell::new(None) };
-}
-
-/// Makes contexts of this thread use this wire; None: no longer.
-#[cfg(all(test, feature = "simulated"))]
-pub fn use_wire(make: Option<MakeWire>) {
-    MADE.set(make);
-}
-
-/// Makes contexts of this thread use a simulated wire with this seed; None: no longer.
-#[cfg(all(test, feature = "simulated"))]
-pub fn simulate(seed: Option<u64>) {
-    use_wire(seed.map(|seed| -> MakeWire {
-        std::rc::Rc::new(move |me, _| Ok(Box::new(Simulated::new(me, Nature::of(seed))?)))
-    }));
-}
-
 /// The wire that the environment names.
 fn wanted() -> Option<String> {
     #[cfg(all(test, feature = "simulated"))]
-    if MADE.with_borrow(Option::is_some) {
+    if made::made().is_some() {
         return Some("simulated".into());
     }
     let name = std::env::var_os(TRANSPORT).filter(|name| !name.is_empty())?;
@@ -114,7 +94,7 @@ fn module(name: &str) -> Result<Module> {
 /// Opens a wire by its name. Collective over all ranks.
 fn open(name: &str, (me, size): (u32, u32), foreign: i64) -> Result<Box<dyn Wire>> {
     #[cfg(all(test, feature = "simulated"))]
-    if let Some(make) = MADE.with_borrow(Option::clone) {
+    if let Some(make) = made::made() {
         return make(me, size);
     }
     #[cfg(feature = "simulated")]

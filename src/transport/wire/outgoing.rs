@@ -168,8 +168,8 @@ impl Outgoing {
             let pieces: Vec<Piece> = queue.iter().take(BATCH).map(|frame| piece(frame)).collect();
             let command = |(piece, tag)| Command::frame(tag, piece);
             let commands: Vec<Command> = pieces.iter().zip(self.tags..).map(command).collect();
-            // SAFETY: the frames are boxes, which lie in the queue or in `taken` until done() or the
-            // end of this, behind close(), and nobody changes them.
+            // SAFETY: the frames are boxes, which lie in the queue or in `taken` until done(), or
+            // until this ends, behind close(); nobody changes them.
             let (count, why) = unsafe { lane.post(to.0, to.1, &commands) };
             for frame in queue.drain(..count.min(commands.len())) {
                 self.count -= 1;

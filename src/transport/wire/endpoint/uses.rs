@@ -307,7 +307,7 @@ fn many_send_by_tickets_at_the_same_time() {
     }
 }
 
-/// A write that has failed has lost a frame, so its peer is lost to its sender. The sender tells so,
+/// A write that has failed has lost a frame, so its peer is lost to its sender. The sender says so,
 /// and the slots are used again, though a ticket will never be used and both ranks live.
 #[test]
 fn a_write_that_fails_has_lost_the_peer_and_leaves_the_slots_to_others() {

@@ -1,12 +1,15 @@
 //! The sender's side: tickets that this rank has taken, and the frames that wait for them.
 
-use super::area::{self, Area, PEERS, SHARED};
+use super::area::{Area, PEERS};
 use super::{Place, SLOTS, SMALL, Use, Waiting, fits};
 use crate::transport::wire::grants::{Line, Out, Packet};
 use crate::transport::wire::packet::{OwnedFrame, bytes_of};
 use crate::transport::wire::{CLASS_RMA, Command, Event, Piece, WireLane};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
+
+mod commands;
+use commands::{Begun, What, reserve};
 
 /// Of a tag of this; with the bit above it is one of `remote::Posted`.
 const TICKETS: u64 = 1 << 62;
@@ -19,9 +22,6 @@ const BATCH: usize = 16;
 /// How long this rank waits before it reads again how many slots are free: first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
-/// Fetch-and-add of LLCL_TYPE_U64, by the numbers of `llcl.h`.
-const ADD: u8 = 5;
-const U64: u8 = 4;
 
 /// What is known of one line at a peer.
 #[derive(Default)]
@@ -69,33 +69,6 @@ struct Record {
     released: bool,
     /// Somebody waits until all is delivered.
     asked: bool,
-}
-
-#[derive(Clone, Copy)]
-enum What {
-    Take(u64),
-    Look,
-    /// The ticket.
-    Write(u64),
-}
-
-/// A command that has not ended.
-struct Begun {
-    peer: u32,
-    number: u64,
-    line: Line,
-    what: What,
-    place: Option<InUse>,
-}
-
-/// A place in use.
-#[derive(Clone, Copy)]
-struct InUse {
-    at: usize,
-    /// How many bytes of it.
-    size: u64,
-    /// It is the one that its peer has for itself.
-    is_own: bool,
 }
 
 /// See the head of the file.
@@ -433,122 +406,5 @@ impl Taker {
     }
 }
 
-/// A place for a command: the one that the peer has for itself, or one of those for all.
-fn reserve(area: &mut Area, has_place: &mut bool, shared: &mut usize) -> Option<InUse> {
-    let is_own = !*has_place;
-    if !is_own && *shared >= SHARED {
-        return None;
-    }
-    let at = area.reserve()?;
-    *has_place = true;
-    *shared += usize::from(!is_own);
-    Some(InUse { at, size: 8, is_own })
-}
-
-impl Begun {
-    fn piece(&self, area: &Area) -> Piece {
-        match self.place {
-            Some(place) => area.piece(place.at, place.size),
-            None => Piece { address: std::ptr::null(), size: 0, local: 0 },
-        }
-    }
-
-    fn command(&self, tag: u64, to: &Place, piece: &Piece) -> Command {
-        let mut command = Command::frame(tag, piece);
-        command.wire = to.key;
-        match self.what {
-            What::Take(count) => {
-                (command.op, command.atomic, command.kind) = (Command::ATOMIC, ADD, U64);
-                (command.pieces, command.piece, command.size) = (0, std::ptr::null(), 8);
-                (command.operand, command.remote) = (count, to.start + area::taken_at(self.line));
-            }
-            What::Look => {
-                command.op = Command::READ;
-                command.remote = to.start + area::freed_at(self.line);
-            }
-            What::Write(ticket) => {
-                (command.op, command.flags) = (Command::WRITE, Command::NOTICE);
-                command.notice = area::index(self.line, ticket) as u32;
-                command.remote = to.start + area::slot_at(self.line, ticket);
-            }
-        }
-        command
-    }
-}
-
 #[cfg(all(test, feature = "simulated", not(loom)))]
-mod tests {
-    use super::*;
-    use crate::transport::frame::{Class, Frame};
-    use crate::transport::wire::Armed;
-    use crate::transport::wire::simulated::{Nature, Simulated};
-    use crate::util::status::{Result, Status};
-    use std::sync::Arc;
-
-    /// A lane that takes everything and ends nothing; the number of reads.
-    struct Takes(usize);
-
-    impl WireLane for Takes {
-        fn connect(&mut self, _: u32, _: &[u8]) -> Result<()> {
-            Ok(())
-        }
-
-        unsafe fn post(&mut self, _: u32, _: u32, commands: &[Command]) -> (usize, Status) {
-            self.0 += commands.iter().filter(|command| command.op == Command::READ).count();
-            (commands.len(), Status::OK)
-        }
-
-        fn poll(&mut self, _: &mut [Event]) -> usize {
-            0
-        }
-
-        fn give_back(&mut self, _: u64) {}
-
-        fn arm(&mut self) -> Armed {
-            Armed::PollNow
-        }
-
-        fn disarm(&mut self) {}
-
-        fn fence(&mut self, _: u32) {}
-
-        fn close(&mut self, _: Duration) -> Result<()> {
-            Ok(())
-        }
-    }
-
-    /// However many commands to other peers do not end, each peer has a place for one of its own.
-    #[test]
-    fn each_peer_has_a_place_of_its_own() {
-        let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
-        let (mut area, mut taker) = (Area::new(wire).unwrap(), Taker::default());
-        let mut lane = Takes(0);
-        for peer in 0..PEERS as u32 {
-            assert!(taker.accept(peer, 1, area.place()));
-            for line in 0..SMALL {
-                taker.send(peer, line, frame());
-            }
-            assert!(taker.pump(&mut area, &mut lane).is_empty());
-        }
-        assert_eq!(lane.0, PEERS + SHARED, "a read for each peer, and one for each other place");
-        taker.discard(&mut area, 0);
-        assert!(!taker.accept(1, 1, area.place()), "its offer was not closed");
-    }
-
-    fn frame() -> OwnedFrame {
-        let (header, payload) = (&[][..], &[][..]);
-        let frame = Frame { id: 1, kind: 0, tag: 0, header, payload, label: 0, absent: false };
-        OwnedFrame::of(Class::Requests, &frame)
-    }
-
-    #[test]
-    fn a_peer_that_is_given_up_keeps_no_thread_awake() {
-        let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
-        let (mut area, mut taker) = (Area::new(wire).unwrap(), Taker::default());
-        assert!(taker.accept(5, 1, area.place()));
-        taker.send(5, 0, frame());
-        assert!(taker.is_stuck());
-        taker.discard(&mut area, 5);
-        assert!(!taker.is_stuck());
-    }
-}
+mod tests;

@@ -1,8 +1,9 @@
 //! Ranks that are killed behind a wire while operations on them are under way.
 //!
-//! Each kill has a job of its own with three ranks. Rank 0 has operations on rank 1, which dies.
-//! When they have ended, rank 0 uses their memory again, for reads from rank 2. `LLCL_KILLS` is the
-//! number of kills.
+//! Each kill has a job of its own with three ranks. Rank 0 has operations on rank 1, which dies,
+//! and rank 1 has writes to a region of rank 0. When the operations have ended, rank 0 uses their
+//! memory again, for reads from rank 2; it frees the region, and uses that memory again, too.
+//! `LLCL_KILLS` is the number of kills.
 
 use super::*;
 use crate::transport::fabric::simulate;
@@ -41,16 +42,16 @@ fn transfer(op: Op, peer: u32, key: u64, memory: &mut [u64], ended: &AtomicU64) 
     command
 }
 
-/// Rank 0 asks the other ranks for their keys.
+/// Ranks 0 and 1 ask for the keys that they use.
 fn learn(ranks: &mut [Option<Rank>; 3], keys: &[u64]) {
     let limit = Instant::now() + Duration::from_secs(10);
-    for peer in [1, 2] {
+    for (asker, peer) in [(0, 1), (0, 2), (1, 0)] {
         let address = Address { offset: 0, key: keys[peer as usize] };
         let knows = |rank: &Rank| {
             let port = rank.routes.port(peer).unwrap();
             rank.routes.locate(port, address, 8).is_ok()
         };
-        while !knows(ranks[0].as_ref().unwrap()) {
+        while !knows(ranks[asker].as_ref().unwrap()) {
             for rank in ranks.iter_mut().flatten() {
                 rank.round();
             }
@@ -61,6 +62,8 @@ fn learn(ranks: &mut [Option<Rank>; 3], keys: &[u64]) {
 
 /// How many operations have ended well, and how many by the death.
 fn kill(seed: u64, number: u64) -> (usize, usize) {
+    // What rank 1 writes. It lives longer than rank 1.
+    let (mut late, late_ended) = (vec![5; MOST], AtomicU64::new(0));
     simulate(Some(seed));
     let (_world, ranks) = some_ranks::<3>(16);
     simulate(None);
@@ -105,6 +108,12 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
             }
         }
     }
+    for _ in 0..4 {
+        let words = WORDS[random.below(4)];
+        let write = transfer(Op::WRITE, 0, keys[0], &mut late[..words], &late_ended);
+        let stage = stage(&write, random.below(4) > 0);
+        ranks[1].as_mut().unwrap().start(write, stage);
+    }
     let steps = random.below(60);
     for _ in 0..steps {
         let any = random.below(3);
@@ -134,7 +143,11 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     };
     let all_ended = || uses.iter().all(|it| value(&it.ended) != 0);
     until(&mut ranks, "an operation has not ended", &all_ended);
-    // All of this memory is free now, and is used again.
+    // All of this memory is free now, and is used again. So is the region.
+    let rank = ranks[0].as_ref().unwrap();
+    rank.segment.retract(0);
+    rank.routes.fabric().deregister(keys[0]).unwrap();
+    memory[0].fill(7);
     for Use { memory, again, .. } in &mut uses {
         memory.fill(7);
         let read = transfer(Op::READ, 2, keys[2], memory, again);
@@ -150,6 +163,8 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     } else {
         until(&mut ranks, "grants of the dead are out of use", &|| kept() == 0);
     }
+    let foreign = memory[0].iter().find(|word| **word != 7);
+    assert_eq!(foreign, None, "seed {seed}, kill {number}: the dead rank has written late");
     let (mut well, mut failed) = (0, 0);
     for Use { memory, ended, again } in &uses {
         match value(ended) {

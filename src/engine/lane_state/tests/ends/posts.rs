@@ -2,9 +2,7 @@
 
 use super::*;
 use crate::transport::Access;
-use crate::transport::fabric::{MakeWire, simulate, use_wire};
-use crate::transport::wire::simulated::{Nature, Simulated};
-use std::rc::Rc;
+use crate::transport::fabric::{simulate, simulate_two};
 use std::time::{Duration, Instant};
 
 /// The BATCH of `engine::by_wire`.
@@ -60,7 +58,7 @@ fn operations_of_a_round_are_posted_under_one_doorbell() {
 
 /// Over a network whose writes bring signals, a write with signal is one post, and the owner's lane
 /// serves no request. Seed 7 has such writes, and loses the order of the completion and the owner's
-/// answer. Seed 1 has none: there the owner changes the word by a request, and so it does where only
+/// answer. Seed 1 has none: there the owner changes the word by a request, as it does where only
 /// one of the two ranks has the ability.
 #[test]
 fn a_signal_travels_with_its_bytes() {
@@ -70,12 +68,9 @@ fn a_signal_travels_with_its_bytes() {
         (["7", "7:notices=1"], false),
         (["7:notices=1", "7"], false),
     ] {
-        let make: MakeWire = Rc::new(move |me, _| {
-            Ok(Box::new(Simulated::new(me, Nature::named(natures[me as usize])?)?))
-        });
-        use_wire(Some(make));
+        simulate_two(natures);
         let (_world, mut ranks) = two_ranks(8);
-        use_wire(None);
+        simulate(None);
         let (mut theirs, mut ours) = (vec![0u64; 8193], vec![0u64; 8192]);
         let key = ranks[1].register(&mut theirs);
         let address = Address { offset: 0, key };
