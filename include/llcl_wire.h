@@ -107,7 +107,9 @@ typedef struct {
 typedef struct {
     uint64_t struct_size;
     uint32_t read, write, frame, two_sided, ordered, notice_bits, remote_flag_ordered;
-    uint32_t threads;    /* 0: one thread after another may use a lane; 1: one thread only, which libllcl refuses so far */
+    /* 0: one thread after another may use a lane; 1: one thread only, which libllcl refuses so far; 2: as 0, but only calls of the thread that has
+     * called open() and init() make progress, so libllcl lets it poll where it waits. */
+    uint32_t threads;
     uint64_t atomics[2]; /* [0]: on aligned words of 8 bytes, bit n for the LLCL_OP_* with number n; integers, signed or not by LLCL_TYPE_* */
     uint32_t atomics_with_cpu;
     uint32_t inline_most; /* most bytes of a write that post() copies */

@@ -217,11 +217,16 @@ impl Context {
         ));
         let offload = execution == Execution::Offload;
         let dispatcher = Arc::new(Dispatcher::new(post.clone(), handler_mode(&config), offload));
-        if dispatcher.is_polled() {
+        let (polls_handlers, polls_wire) = (dispatcher.is_polled(), routes.fabric().opener_polls());
+        if polls_handlers || polls_wire {
             let polled = Arc::downgrade(&dispatcher);
+            let wire = Arc::downgrade(&routes);
             bootstrap.while_waiting(Box::new(move || {
-                if let Some(dispatcher) = polled.upgrade() {
+                if polls_handlers && let Some(dispatcher) = polled.upgrade() {
                     dispatcher.help();
+                }
+                if polls_wire && let Some(routes) = wire.upgrade() {
+                    while routes.fabric().help_wire() {}
                 }
             }));
         }

@@ -66,6 +66,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The longest sleep of a thread on a word that a network may change without waking it.
 const SILENT: Duration = Duration::from_millis(1);
 
+/// How long the thread sleeps that alone makes a wire progress (`Caps::opener_polls`).
+const NAP: Duration = Duration::from_micros(100);
+
 impl Routes {
     /// Makes the routes of a rank: opens the transports and publishes the rank's card, so that
     /// peers can contact it. Contacts no peer.
@@ -171,6 +174,10 @@ impl Routes {
         let limit = match limit {
             limit if !self.fabric.has_silent_writes() || !named() => limit,
             limit => Some(limit.unwrap_or(SILENT).min(SILENT)),
+        };
+        let limit = match limit {
+            limit if self.fabric.must_poll_here() => Some(limit.unwrap_or(NAP).min(NAP)),
+            limit => limit,
         };
         self.sleepers.sleep(self.waiters(), awaited, limit, enough)
     }

@@ -239,6 +239,29 @@ impl Fabric {
     pub fn announced(&self, peer: u32, name: u64) -> Option<Address> {
         self.node.announced(peer, name)
     }
+
+    /// Polls a wire without a descriptor once, for a thread that waits. False: there was no event.
+    #[inline]
+    pub fn help_wire(&self) -> bool {
+        self.wire.as_ref().is_some_and(Endpoint::help)
+    }
+
+    /// Whether threads that wait should call help_wire().
+    #[inline]
+    pub fn has_silent_wire(&self) -> bool {
+        self.wire.as_ref().is_some_and(Endpoint::wakes_nobody)
+    }
+
+    /// Whether only the thread that has made the context makes the wire progress.
+    pub fn opener_polls(&self) -> bool {
+        self.wire.as_ref().is_some_and(Endpoint::opener_polls)
+    }
+
+    /// Whether the calling thread is the one of opener_polls(). It must not sleep for long, since
+    /// nobody would poll.
+    pub fn must_poll_here(&self) -> bool {
+        self.wire.as_ref().is_some_and(Endpoint::must_poll_here)
+    }
 }
 
 /// Messages.

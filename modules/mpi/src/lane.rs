@@ -6,7 +6,7 @@ use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
 use crate::requests::{ANSWERS, Came, Ended, REQUESTS, Requests, Single};
-use crate::table::{Card, Command, Event, Host, Status};
+use crate::table::{Card, Command, Event, Host, Piece, Status};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -45,12 +45,24 @@ impl Shared {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the calling thread may close the wire. If not, libllcl is told why.
+    pub fn may_close(&self) -> bool {
+        let lane = self.lane();
+        let may = lane.requests.may_call();
+        if !may {
+            let thread = "the thread that has initialised MPI";
+            crate::say(lane.host, &format!("llcl_finalize must be called by {thread}"));
+        }
+        may
+    }
+
     /// Called inside MPI_Finalize, while MPI can still be called: cancels the receives, and reports
     /// the device as failed to libllcl. After this the lane calls nothing of MPI.
     pub fn end(&self) {
         let mut lane = self.lane();
         lane.drain(LAST);
         lane.requests.take_back();
+        lane.waiting.clear();
         lane.events.clear();
         lane.words.clear();
         lane.tell_failure(
@@ -72,8 +84,10 @@ impl Shared {
             if lane.ended || lane.failed || lane.remote.forget(region) {
                 return Status::OK;
             }
-            lane.advance();
-            lane.end_fences();
+            if lane.requests.may_call() {
+                lane.advance();
+                lane.end_fences();
+            }
             if Instant::now() >= limit {
                 crate::say(lane.host, "MPI does not end a transfer of this region's memory");
                 return Status::ERR_SYSTEM;
@@ -84,12 +98,24 @@ impl Shared {
     }
 }
 
+/// A command that waits for the thread that may call MPI.
+struct Waiting {
+    peer: u32,
+    class: u32,
+    command: Command,
+    piece: Piece,
+}
+
 /// The state of a lane.
 pub struct Lane {
     pub(crate) requests: Requests,
     pub(crate) remote: Remote,
     /// Events that poll() has not returned yet.
     pub(crate) events: VecDeque<Event>,
+    /// Where only one thread may call MPI: what other threads have posted, and dead peers for which
+    /// they have asked for a fence.
+    waiting: VecDeque<Waiting>,
+    fences: Vec<u32>,
     /// Frames that libllcl has not given back, by their number.
     frames: Vec<Option<Box<[u8]>>>,
     /// Numbers without a frame.
@@ -113,6 +139,8 @@ impl Lane {
             requests: Requests::new(communicator)?,
             remote: Remote::default(),
             events: VecDeque::new(),
+            waiting: VecDeque::new(),
+            fences: Vec::new(),
             frames: Vec::new(),
             free: Vec::new(),
             words: VecDeque::new(),
@@ -121,6 +149,11 @@ impl Lane {
             failed: false,
             ended: false,
         })
+    }
+
+    /// `threads` of llcl_wire_caps_t.
+    pub fn threads(&self) -> u32 {
+        if self.requests.may_be_called_by_all() { 0 } else { 2 }
     }
 
     /// This rank's card. A rank has the same number in MPI as in libllcl, so a peer needs nothing
@@ -164,6 +197,10 @@ impl Lane {
         if self.ended || self.failed {
             return (0, Status::ERR_STATE);
         }
+        if !self.requests.may_call() {
+            // SAFETY: passed on to the caller.
+            return unsafe { self.defer(peer, class, commands) };
+        }
         if class == REQUESTS {
             // SAFETY: passed on to the caller.
             return unsafe { self.post_remote(peer, commands) };
@@ -184,6 +221,58 @@ impl Lane {
             }
         }
         (commands.len() as u32, Status::OK)
+    }
+
+    /// Keeps the first of the commands for the thread that may call MPI; parameters and results are
+    /// those of post().
+    ///
+    /// # Safety
+    /// As of post().
+    unsafe fn defer(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
+        let taken = commands.len().min(DEPTH.saturating_sub(self.waiting.len()));
+        for command in &commands[..taken] {
+            // SAFETY: the caller promises a valid piece.
+            let piece = unsafe { *command.piece };
+            self.waiting.push_back(Waiting { peer, class, command: *command, piece });
+        }
+        let all = taken == commands.len();
+        (taken as u32, if all { Status::OK } else { Status::RETRY_QUEUE_FULL })
+    }
+
+    /// Does what other threads have left for the thread that may call MPI.
+    fn catch_up(&mut self) {
+        for peer in std::mem::take(&mut self.fences) {
+            self.fence(peer);
+        }
+        for _ in 0..self.waiting.len() {
+            let Some(mut it) = self.waiting.pop_front() else { return };
+            it.command.piece = &it.piece;
+            // SAFETY: the piece lies in `it`, and its bytes are valid until the command has ended.
+            let (taken, _) = unsafe { self.post(it.peer, it.class, &[it.command]) };
+            if taken == 0 {
+                self.waiting.push_back(it);
+            }
+        }
+    }
+
+    /// Ends what other threads have left for a dead peer.
+    pub(crate) fn drop_waiting(&mut self, peer: u32) {
+        let status = Status::ERR_PEER_DEAD;
+        let (of_dead, others) = (self.waiting.drain(..)).partition(|it| it.peer == peer);
+        self.waiting = others;
+        let of_dead: VecDeque<Waiting> = of_dead;
+        for tag in of_dead.into_iter().map(|it| it.command.tag) {
+            self.events.push_back(Event { tag, status, ..Event::about(Event::DONE, peer) });
+        }
+    }
+
+    /// Keeps a fence for the thread that may call MPI. False: this is that thread.
+    pub(crate) fn defer_fence(&mut self, peer: u32) -> bool {
+        let deferred = !self.is_over() && !self.requests.may_call();
+        if deferred {
+            self.fences.push(peer);
+        }
+        deferred
     }
 
     /// Lets MPI progress, and handles each send and receive that MPI has ended.
@@ -245,10 +334,16 @@ impl Lane {
 
     /// Writes events to `events`, and returns how many.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
-        if self.events.is_empty() && !self.failed && !self.ended {
+        let may_call = self.requests.may_call();
+        if may_call && !self.is_over() {
+            self.catch_up();
+        }
+        if may_call && self.events.is_empty() && !self.is_over() {
             self.advance();
         }
-        self.end_fences();
+        if may_call || self.is_over() {
+            self.end_fences();
+        }
         let count = events.len().min(self.events.len());
         self.told.clear();
         for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
@@ -294,6 +389,7 @@ impl Lane {
             // MPI_Finalize has ended all transfers, and MPI must not be called after it.
             return Status::ERR_STATE;
         }
+        self.catch_up();
         self.drain(drain);
         self.ended = true;
         self.requests.close()

@@ -6,8 +6,9 @@
 //! ranks of libllcl without any code for MPI.
 //!
 //! The module is linked to one MPI. A program that uses MPI itself has loaded that MPI already, and
-//! both then share it. The module refuses levels below MPI_THREAD_MULTIPLE, because threads of
-//! libllcl call MPI at the same time as the program's threads.
+//! both then share it. With MPI_THREAD_MULTIPLE any thread of libllcl calls MPI. With
+//! MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED only the thread that has initialised MPI does, in
+//! its calls of libllcl; what other threads post waits for it (`lane`).
 
 mod lane;
 mod message;
@@ -79,11 +80,16 @@ unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut W
 unsafe extern "C" fn close(wire: *mut Wire, drain_ns: i64) -> i32 {
     // SAFETY: open() has made the wire, and libllcl closes it once.
     let wire = *unsafe { Box::from_raw(wire) };
+    if !wire.shared.may_close() {
+        // MPI_Finalize ends the lane, by `ending`.
+        std::mem::forget(wire);
+        return Status::ERR_STATE;
+    }
     wire.ending.forget();
     wire.shared.lane().close(Duration::from_nanos(drain_ns.max(0) as u64))
 }
 
-unsafe extern "C" fn caps(_: *mut Wire, caps: *mut Caps) -> i32 {
+unsafe extern "C" fn caps(wire: *mut Wire, caps: *mut Caps) -> i32 {
     // SAFETY: libllcl passes a struct that begins with its size.
     let struct_size = unsafe { caps.cast::<u64>().read() };
     let own = Caps {
@@ -97,6 +103,8 @@ unsafe extern "C" fn caps(_: *mut Wire, caps: *mut Caps) -> i32 {
         card_bytes: size_of::<Card>() as u32,
         depth: lane::DEPTH as u32,
         lanes: 1,
+        // SAFETY: the wire is open.
+        threads: unsafe { (*wire).shared.lane().threads() },
         notice_bits: u32::BITS,
         notice_words: message::NOTICE_WORDS as u32,
         ..Caps::default()

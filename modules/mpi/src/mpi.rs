@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, ThreadId};
 
 /// Why a call fails: a status of libllcl, and the sentence for the user.
 pub type Failure = (i32, String);
@@ -43,9 +44,7 @@ pub fn is_finalized() -> bool {
 fn level_name(level: i32) -> &'static str {
     // SAFETY: constants of the MPI that the module was built for.
     unsafe {
-        if level == ffi::RSMPI_THREAD_SINGLE {
-            "MPI_THREAD_SINGLE"
-        } else if level == ffi::RSMPI_THREAD_FUNNELED {
+        if level == ffi::RSMPI_THREAD_FUNNELED {
             "MPI_THREAD_FUNNELED"
         } else {
             "MPI_THREAD_SERIALIZED"
@@ -65,22 +64,57 @@ pub fn usable() -> Result<(), String> {
     if !flag(ffi::MPI_Initialized) {
         return Ok(());
     }
-    let mut level = 0;
-    // SAFETY: MPI is initialised.
-    unsafe { ffi::MPI_Query_thread(&mut level) };
-    enough(level)
+    may_use().map(drop)
 }
 
-fn enough(level: i32) -> Result<(), String> {
-    // SAFETY: a constant of the MPI that the module was built for.
-    if level >= unsafe { ffi::RSMPI_THREAD_MULTIPLE } {
-        return Ok(());
+/// Which threads of this process may call MPI beside the program's own calls; or why none may. MPI
+/// is initialised.
+pub fn may_use() -> Result<Threads, String> {
+    let (mut level, mut is_main) = (0, 0);
+    // SAFETY: MPI is initialised; constants of the MPI that the module was built for.
+    unsafe {
+        ffi::MPI_Query_thread(&mut level);
+        ffi::MPI_Is_thread_main(&mut is_main);
+        if level >= ffi::RSMPI_THREAD_MULTIPLE {
+            return Ok(Threads::Any);
+        }
+        if level < ffi::RSMPI_THREAD_FUNNELED {
+            return Err(
+                "MPI gives MPI_THREAD_SINGLE: ask MPI_Init_thread for MPI_THREAD_MULTIPLE, \
+                        or for MPI_THREAD_FUNNELED, with which the library makes progress only \
+                        inside its calls by the thread that has initialised MPI"
+                    .into(),
+            );
+        }
     }
-    let given = level_name(level);
-    Err(format!(
-        "MPI gives {given}, but this library's threads call it beside the program's: ask \
-         MPI_Init_thread for MPI_THREAD_MULTIPLE"
-    ))
+    if is_main == 0 {
+        let given = level_name(level);
+        return Err(format!(
+            "MPI gives {given}, so llcl_init must be called by the thread that has called \
+             MPI_Init_thread: call it there, or ask MPI_Init_thread for MPI_THREAD_MULTIPLE"
+        ));
+    }
+    Ok(Threads::One(thread::current().id()))
+}
+
+/// Which threads may call MPI.
+#[derive(Clone, Copy)]
+pub enum Threads {
+    /// MPI_THREAD_MULTIPLE.
+    Any,
+    /// MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED: the thread that has initialised MPI. A call
+    /// by another one might coincide with one of the program's.
+    One(ThreadId),
+}
+
+impl Threads {
+    /// Whether the calling thread may.
+    pub fn have_this(self) -> bool {
+        match self {
+            Threads::Any => true,
+            Threads::One(id) => thread::current().id() == id,
+        }
+    }
 }
 
 /// The module has called MPI_Init_thread, so it must call MPI_Finalize as well.
@@ -98,7 +132,6 @@ pub fn begin() -> Result<(u32, u32), Failure> {
         };
         check("MPI_Init_thread", code)?;
         BEGUN.store(true, Ordering::Relaxed);
-        enough(level).map_err(|why| (Status::ERR_UNSUPPORTED, why))?;
     }
     // SAFETY: MPI is initialised, so MPI_COMM_WORLD is a communicator.
     unsafe { place_in(ffi::RSMPI_COMM_WORLD) }
@@ -151,6 +184,7 @@ pub struct Communicator {
     pub large: ffi::MPI_Comm,
     /// This process's rank.
     pub rank: u32,
+    pub threads: Threads,
     /// open() has initialised MPI, so close() finalises it.
     began: bool,
 }
@@ -161,6 +195,7 @@ impl Communicator {
     pub fn open(rank: u32, size: u32, foreign: i64) -> Result<Communicator, Failure> {
         let began = !flag(ffi::MPI_Initialized);
         begin()?;
+        let threads = may_use().map_err(|why| (Status::ERR_UNSUPPORTED, why))?;
         let mut handle = MaybeUninit::uninit();
         // SAFETY: MPI is initialised; the program promises that its handle is a communicator's.
         unsafe {
@@ -183,7 +218,7 @@ impl Communicator {
             let mut large = MaybeUninit::uninit();
             check("MPI_Comm_dup", ffi::MPI_Comm_dup(handle, large.as_mut_ptr()))?;
             // The duplicate has the error handler of the original.
-            Ok(Communicator { handle, large: large.assume_init(), rank, began })
+            Ok(Communicator { handle, large: large.assume_init(), rank, threads, began })
         }
     }
 

@@ -349,6 +349,10 @@ impl Lane {
     /// Ends the operations with a peer that has died, and cancels the receives of its bytes.
     /// end_fences() answers the fence.
     pub fn fence(&mut self, peer: u32) {
+        self.drop_waiting(peer);
+        if self.defer_fence(peer) {
+            return;
+        }
         self.remote.open.remove(&peer);
         self.remote.dead.insert(peer);
         for number in self.remote.numbers(peer) {

@@ -132,6 +132,16 @@ impl Requests {
         Ok(())
     }
 
+    /// Whether any thread may call MPI.
+    pub fn may_be_called_by_all(&self) -> bool {
+        matches!(self.communicator.threads, mpi::Threads::Any)
+    }
+
+    /// Whether the calling thread may call MPI.
+    pub fn may_call(&self) -> bool {
+        self.communicator.threads.have_this()
+    }
+
     /// Takes back the box of a message, for another receive.
     pub fn recycle(&mut self, bytes: Box<[u8]>) {
         if bytes.len() == FRAME_MOST && self.spare.len() < RECEIVES {

@@ -39,6 +39,7 @@ impl Card {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Piece {
     pub address: *const c_void,
     pub size: u64,

@@ -1,16 +1,32 @@
 /* Ranks on nodes of their own (LLCL_NODE_ID) reach each other over MPI: messages with answers,
  * reads and writes of sizes around the limits of frames, atomics. The program uses MPI at the same
- * time. With an argument the program asks for MPI_THREAD_FUNNELED only, and llcl_init_mpi
- * refuses. */
+ * time. The argument is the level of threads that the program asks MPI for. With "single",
+ * llcl_init_mpi refuses. With "funneled" and "serialized" the library makes progress only in calls
+ * of this thread, so the ranks meet in calls of the library. */
 #include "expect.h"
 #include <llcl_mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MESSAGES = 2000, HANDLER = 3, LARGE = 200000 };
 
-static int size;
+static int size, level = MPI_THREAD_MULTIPLE;
+
+/* Waits until all ranks are here. */
+static void meet(llcl_context_t *context)
+{
+    if (level == MPI_THREAD_MULTIPLE)
+        MPI_Barrier(MPI_COMM_WORLD);
+    else
+        LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
+}
+
+static int level_of(const char *name)
+{
+    return strcmp(name, "single") == 0 ? MPI_THREAD_SINGLE : strcmp(name, "funneled") == 0 ? MPI_THREAD_FUNNELED : MPI_THREAD_SERIALIZED;
+}
 
 static void reads_and_writes(llcl_context_t *context, const llcl_remote_t *all, unsigned char *own)
 {
@@ -34,10 +50,10 @@ static void reads_and_writes(llcl_context_t *context, const llcl_remote_t *all, 
         memset(back, 0, sizes[s]);
         LLCL_CHECK(llcl_read(context, &get));
         EXPECT(memcmp(bytes, back, sizes[s]) == 0);
-        MPI_Barrier(MPI_COMM_WORLD);
+        meet(context);
         for (size_t at = 0; at < sizes[s]; at++)
             EXPECT(own[at] == (unsigned char)(at * 7 + (size_t)from + s));
-        MPI_Barrier(MPI_COMM_WORLD);
+        meet(context);
     }
     free(bytes);
     free(back);
@@ -75,20 +91,60 @@ static void messages(llcl_context_t *context, int *handled)
         for (size_t at = 0; at < bytes; at++)
             EXPECT(answer[at] == (number & 127) + 1);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    meet(context);
     EXPECT(__atomic_load_n(handled, __ATOMIC_RELAXED) == MESSAGES);
+}
+
+struct work {
+    llcl_context_t *context;
+    llcl_remote_t all[64];
+    int over;
+};
+
+/* A thread that may not call MPI itself where the level is below MPI_THREAD_MULTIPLE. */
+static void *reads(void *data)
+{
+    struct work *work = data;
+    for (int turn = 0; turn < 100; turn++) {
+        uint64_t word[2] = {0, 0};
+        llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
+        get.peer = (uint32_t)(rank + 1) % (uint32_t)size;
+        get.source = work->all[get.peer];
+        get.destination = llcl_local_address(word);
+        get.size = 8;
+        LLCL_CHECK(llcl_read(work->context, &get));
+        EXPECT(word[0] == 77);
+    }
+    __atomic_store_n(&work->over, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+/* The thread reads while this one calls the library. */
+static void by_a_thread(struct work *work, unsigned char *own)
+{
+    pthread_t thread;
+    *(uint64_t *)own = 77;
+    meet(work->context);
+    pthread_create(&thread, NULL, reads, work);
+    while (!__atomic_load_n(&work->over, __ATOMIC_ACQUIRE))
+        LLCL_CHECK(llcl_progress(work->context));
+    pthread_join(thread, NULL);
+    meet(work->context);
 }
 
 int main(int argc, char **argv)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
-    int level, handled = 0;
+    int given, handled = 0;
     llcl_context_t *context;
     llcl_region_t *region;
     llcl_remote_t mine, all[64];
     unsigned char *own;
 
-    MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
+    if (argc > 1)
+        level = level_of(argv[1]);
+    MPI_Init_thread(&argc, &argv, level, &given);
+    EXPECT(given == level);
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     LLCL_CHECK(llcl_init_mpi(comm, NULL, &context));
@@ -103,16 +159,19 @@ int main(int argc, char **argv)
     EXPECT(info.transport == LLCL_TRANSPORT_WIRE);
     reads_and_writes(context, all, own);
     messages(context, &handled);
+    struct work work = {.context = context};
+    memcpy(work.all, all, sizeof all);
+    by_a_thread(&work, own);
 
     /* Each rank adds to a word of rank 0. */
     llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;
     add.target = all[0];
     add.operand = 1;
     memset(own, 0, 8);
-    MPI_Barrier(comm);
+    meet(context);
     for (int turn = 0; turn < 1000; turn++)
         LLCL_CHECK(llcl_fetch_add(context, &add));
-    MPI_Barrier(comm);
+    meet(context);
     EXPECT(rank != 0 || *(uint64_t *)own == 1000 * (uint64_t)size);
 
     LLCL_CHECK(llcl_finalize(context));

@@ -243,18 +243,6 @@ impl Fabric {
         self.wire.as_ref().filter(|_| self.node.is_far(peer))
     }
 
-    /// Polls a wire without a descriptor once, for a thread that waits. False: there was no event.
-    #[inline]
-    pub fn help_wire(&self) -> bool {
-        self.wire.as_ref().is_some_and(Endpoint::help)
-    }
-
-    /// Whether threads that wait should call help_wire().
-    #[inline]
-    pub fn has_silent_wire(&self) -> bool {
-        self.wire.as_ref().is_some_and(Endpoint::wakes_nobody)
-    }
-
     /// Takes the wire's part off a card, connects the wire to the peer if the wire leads there, and
     /// returns the rest.
     pub(super) fn connect_wire(&self, peer: u32, mut card: Card, reach: Reach) -> Result<Card> {

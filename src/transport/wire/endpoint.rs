@@ -35,6 +35,7 @@ use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 mod posts;
@@ -67,6 +68,8 @@ pub struct Endpoint {
     shared: Arc<Shared>,
     memory: Memory,
     card: Vec<u8>,
+    /// The thread that has opened the wire.
+    opener: ThreadId,
     thread: Option<Thread>,
 }
 
@@ -338,7 +341,8 @@ impl Endpoint {
             failed,
         };
         let (shared, memory) = (Arc::new(shared), Memory::new(wire));
-        Ok(Endpoint { shared, memory, card, thread: None })
+        let opener = std::thread::current().id();
+        Ok(Endpoint { shared, memory, card, opener, thread: None })
     }
 
     /// The address by which peers connect to this endpoint.

@@ -77,6 +77,8 @@ pub struct Caps {
     pub shared_queue: bool,
     /// How many words a notice may bring beside its number, see [`Command::words`].
     pub notice_words: u32,
+    /// Only calls of the thread that has opened the wire make progress, so it polls where it waits.
+    pub opener_polls: bool,
 }
 
 /// The words of a notice that brings words.

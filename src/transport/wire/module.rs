@@ -265,6 +265,9 @@ impl Handle {
     }
 }
 
+/// `threads` of a wire on which only calls of the thread that has opened it make progress.
+const OPENER: u32 = 2;
+
 /// See [`Module::open`].
 pub struct Opened(Arc<Handle>);
 
@@ -294,6 +297,7 @@ impl Wire for Opened {
             notice_bits: caps.notice_bits,
             shared_queue: caps.shared_queue != 0,
             notice_words: caps.notice_words,
+            opener_polls: caps.threads == OPENER,
         }
     }
 
@@ -326,11 +330,11 @@ impl Wire for Opened {
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {
-        if self.caps_table().threads != 0 {
+        if !matches!(self.caps_table().threads, 0 | OPENER) {
             let name = self.0.table.name();
             fail!(
                 ERR_UNSUPPORTED,
-                "wire {name} allows one thread only (threads is not 0), expected any thread"
+                "wire {name} allows one thread only (threads is not 0 or 2), expected any thread"
             );
         }
         let mut lane = std::ptr::null_mut();

@@ -253,6 +253,16 @@ impl Endpoint {
         self.shared.round(state, &self.shared.deliver)
     }
 
+    /// See `Caps::opener_polls`.
+    pub fn opener_polls(&self) -> bool {
+        self.memory.caps().opener_polls
+    }
+
+    /// Whether the calling thread is the only one that makes progress: see `Caps::opener_polls`.
+    pub fn must_poll_here(&self) -> bool {
+        self.opener_polls() && std::thread::current().id() == self.opener
+    }
+
     /// Whether threads that wait should call help(): the wire has no descriptor.
     #[inline]
     pub fn wakes_nobody(&self) -> bool {

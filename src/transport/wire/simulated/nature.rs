@@ -39,6 +39,7 @@ impl Nature {
             notice_bits: if remote && seed % 8 != 5 { 8 } else { 0 },
             shared_queue: (seed + 1) % 5 < 2,
             notice_words: if remote && at / 2 % 2 == 1 { WORDS } else { 0 },
+            opener_polls: false,
         };
         Nature { seed, has_fd: seed % 2 == 1, can_fence: !seed.is_multiple_of(4), caps }
     }
