@@ -76,9 +76,8 @@ pub struct llcl_remote_span_t {
 
 /// A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
 /// list, in its order. Both lists have the same number of bytes; their spans may differ in number
-/// and size. The lists must not change during the call. If they do, the call may be refused, use
-/// old or new entries, or not wake a thread that sleeps on a written word, but it accesses no
-/// memory outside the regions.
+/// and size. The lists must not change during the call. If they do, the call may be refused, or use
+/// old or new entries, but it accesses no memory outside the regions.
 #[repr(C)]
 pub struct llcl_vector_params_t {
     /// The rank to read from or to write to.

@@ -19,12 +19,14 @@ use crate::transport::address::Address;
 use crate::transport::port::Port;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
+use list_copy::copy_spans;
+use lists::walk;
 pub use lists::{List, Span, sum};
-use lists::{copy_lists, walk};
 use parked::Parked;
 pub use row::Row;
 pub use strided::{DIMENSIONS, Strided};
 
+mod list_copy;
 mod lists;
 mod parked;
 mod quickly;
@@ -75,14 +77,6 @@ impl Many {
             Shape::Strided(strided) => strided.total,
             Shape::Lists(ours, _) => ours.iter().map(|span| span.size as u64).sum(),
         }
-    }
-}
-
-/// Wakes the threads that sleep on a word in the spans.
-#[inline(always)]
-fn touched_lists(port: &Port, theirs: List) {
-    if port.waiters().any() {
-        theirs.each().for_each(|it| port.waiters().touched(it.place, it.size as u64));
     }
 }
 
@@ -209,18 +203,14 @@ impl Poster {
                 self.check_ours(ours)?;
                 let near = |key| self.routes.own().region_near(key);
                 let far = |key| port.region(key);
-                let (ours, theirs) = (List::of(ours), List::of(theirs));
+                let (ours, theirs) = (ours.iter().copied(), theirs.iter().copied());
                 // SAFETY: the pin keeps what is found.
-                let copied = unsafe {
+                Ok(unsafe {
                     match many.op {
-                        Op::READ => copy_lists((theirs, far), (ours, near)),
-                        _ => copy_lists((ours, near), (theirs, far)),
+                        Op::READ => copy_spans((theirs, far), (ours, near), None),
+                        _ => copy_spans((ours, near), (theirs, far), Some(port.waiters())),
                     }
-                };
-                if many.op == Op::WRITE {
-                    touched_lists(port, theirs);
-                }
-                Ok(copied)
+                })
             }
         }
     }

@@ -177,6 +177,12 @@ impl Waiters {
         self.marks.used.load(Ordering::Relaxed) != 0
     }
 
+    /// The word that is 0 if no thread sleeps, for loops that store often: read it after each store
+    /// and a light fence.
+    pub fn sleepers(&self) -> &AtomicU32 {
+        &self.marks.used
+    }
+
     /// Wakes the threads that sleep on a word in `size` bytes at `address`. `size` is not 0.
     #[cold]
     pub fn wake_at(&self, address: Address, size: u64) {

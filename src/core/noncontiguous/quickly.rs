@@ -2,10 +2,11 @@
 //! queue or allocation is needed. What is refused here takes the long path, which also reports
 //! errors.
 
-use super::lists::{List, copy_lists};
+use super::Signal;
+use super::list_copy::copy_lists;
+use super::lists::List;
 use super::row::Row;
 use super::strided::Strided;
-use super::{Signal, touched_lists};
 use crate::core::context::Context;
 use crate::engine::atomic;
 use crate::transport::address::Address;
@@ -102,12 +103,10 @@ impl Context {
             let (near, far) = (|key| self.quick.own.region(key), |key| port.region(key));
             // SAFETY: the pin keeps what is found.
             unsafe {
-                if is_read {
-                    return copy_lists((theirs, far), (ours, near));
+                match is_read {
+                    true => copy_lists((theirs, far), (ours, near), None),
+                    false => copy_lists((ours, near), (theirs, far), Some(port.waiters())),
                 }
-                let copied = copy_lists((ours, near), (theirs, far));
-                touched_lists(port, theirs);
-                copied
             }
         })
     }

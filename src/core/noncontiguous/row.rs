@@ -119,20 +119,54 @@ unsafe fn copy_fixed<const SIZE: usize>(from: *const u8, to: *mut u8) {
     unsafe { to.cast::<[u8; SIZE]>().write(from.cast::<[u8; SIZE]>().read()) };
 }
 
-/// Copies the first and the last `HALF` bytes of a piece, which may overlap. All of it is read
-/// before it is written.
+/// Copies a piece whose size is `SIZE`; 0: of any size.
 ///
 /// # Safety
-/// Both are valid for `size` bytes, and `size` is from `HALF` to twice `HALF`.
+/// As of copy(), and `size` is `SIZE` if that is not 0.
 #[inline(always)]
-unsafe fn copy_halves<const HALF: usize>(from: *const u8, to: *mut u8, size: usize) {
-    let last = size - HALF;
+pub(super) unsafe fn copy_sized<const SIZE: usize>(from: *const u8, to: *mut u8, size: usize) {
     // SAFETY: passed on to the caller.
     unsafe {
-        let head = from.cast::<[u8; HALF]>().read();
-        let tail = from.add(last).cast::<[u8; HALF]>().read();
-        to.cast::<[u8; HALF]>().write(head);
-        to.add(last).cast::<[u8; HALF]>().write(tail);
+        match SIZE {
+            0 => copy_piece(from, to, size),
+            8 => copy(from, to, 8),
+            _ => copy_fixed::<SIZE>(from, to),
+        }
+    }
+}
+
+/// Copies the first and the last half of a piece, which may overlap. All of it is read before it is
+/// written. A half is a number, which the compiler keeps in registers; it would put an array of
+/// bytes on the stack and wait for it.
+///
+/// # Safety
+/// Both are valid for `size` bytes, and `size` is from that of a half to twice as much.
+#[inline(always)]
+unsafe fn copy_halves<Half: Copy>(from: *const u8, to: *mut u8, size: usize) {
+    let last = size - size_of::<Half>();
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let head = from.cast::<Half>().read_unaligned();
+        let tail = from.add(last).cast::<Half>().read_unaligned();
+        to.cast::<Half>().write_unaligned(head);
+        to.add(last).cast::<Half>().write_unaligned(tail);
+    }
+}
+
+/// As copy_halves(), with two numbers for each half.
+///
+/// # Safety
+/// Both are valid for `size` bytes, and `size` is from 32 to 64.
+#[inline(always)]
+unsafe fn copy_quarters(from: *const u8, to: *mut u8, size: usize) {
+    let places = [0, 16, size - 32, size - 16];
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let [a, b, c, d] = places.map(|at| from.add(at).cast::<u128>().read_unaligned());
+        to.add(places[0]).cast::<u128>().write_unaligned(a);
+        to.add(places[1]).cast::<u128>().write_unaligned(b);
+        to.add(places[2]).cast::<u128>().write_unaligned(c);
+        to.add(places[3]).cast::<u128>().write_unaligned(d);
     }
 }
 
@@ -146,10 +180,10 @@ pub(super) unsafe fn copy_piece(from: *const u8, to: *mut u8, size: usize) {
     unsafe {
         match size {
             8 if (from as usize | to as usize).is_multiple_of(8) => copy_word(from, to),
-            4..8 => copy_halves::<4>(from, to, size),
-            8..16 => copy_halves::<8>(from, to, size),
-            16..32 => copy_halves::<16>(from, to, size),
-            32..=64 => copy_halves::<32>(from, to, size),
+            4..8 => copy_halves::<u32>(from, to, size),
+            8..16 => copy_halves::<u64>(from, to, size),
+            16..32 => copy_halves::<u128>(from, to, size),
+            32..=64 => copy_quarters(from, to, size),
             _ => std::ptr::copy(from, to, size),
         }
     }
@@ -169,6 +203,7 @@ macro_rules! unforeseen {
         value
     }};
 }
+pub(super) use unforeseen;
 
 /// Calls `copy` with each piece: four in a round, by as few additions as the processor's addresses
 /// need.
