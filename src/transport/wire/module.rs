@@ -10,6 +10,7 @@ use super::{Armed, CARD, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::shared_object::{self, SharedObject};
 use crate::util::status::{Error, Result, Status};
+use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -195,16 +196,27 @@ impl Module {
 struct Host {
     /// In a box, since modules keep its address.
     table: Box<HostTable>,
-    /// In a box, since `table` has its address.
+    /// The text that the module has logged last, without those of Handle::call(). In a box, since
+    /// `table` has its address.
     said: Box<Mutex<String>>,
 }
 
 extern "C" fn log(host: *mut c_void, _: c_int, said: *const c_char) {
-    // SAFETY: `host` is the box `said` of Host::new(), which lives as long as the wire.
-    let place = unsafe { &*host.cast::<Mutex<String>>() };
     // SAFETY: the module passes a terminated text.
     let said = unsafe { text(said) };
-    *place.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    DURING_CALL.with_borrow_mut(|during_call| match during_call {
+        Some(of_call) => *of_call = said,
+        None => {
+            // SAFETY: `host` is the box `said` of Host::new(), which lives as long as the wire.
+            let place = unsafe { &*host.cast::<Mutex<String>>() };
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = said;
+        }
+    });
+}
+
+thread_local! {
+    /// What the module has logged during the call that this thread makes by Handle::call().
+    static DURING_CALL: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 extern "C" fn config(_: *mut c_void, name: *const c_char) -> *const c_char {
@@ -241,25 +253,17 @@ unsafe impl Sync for Handle {}
 
 impl Handle {
     /// Calls a function of the module. Makes an error of a status other than 0, with the text that
-    /// the module has logged during the call; a text of an earlier call says nothing about this
-    /// one.
+    /// the module has logged on this thread during the call. A text of another call says nothing
+    /// about this one, and that of a successful call is dropped.
     fn call(&self, what: &str, function: impl FnOnce() -> Option<i32>) -> Result<()> {
-        let said = || self.host.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::take(&mut *said());
+        DURING_CALL.set(Some(String::new()));
         let status = function();
-        let mut said = said();
+        let said = DURING_CALL.take().unwrap_or_default();
         if status == Some(0) {
-            if said.is_empty() {
-                // For why(), which may not have been called yet.
-                *said = before;
-            }
             return Ok(());
         }
         let status = Status(status.unwrap_or(Status::ERR_INTERNAL.0));
-        let why = match said.is_empty() {
-            true => format!("{status:?}"),
-            false => std::mem::take(&mut *said),
-        };
+        let why = if said.is_empty() { format!("{status:?}") } else { said };
         let name = self.table.name();
         Err(Error::new(status, format!("wire {name}: {what}: {why}")))
     }

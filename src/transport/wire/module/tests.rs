@@ -134,4 +134,33 @@ fn a_text_of_a_successful_call_is_not_the_reason_of_a_later_error() {
     };
     let error = handle.call("register", fails).unwrap_err();
     assert_eq!(error.message(), "wire trivial: register: no memory to pin");
+    let why = || handle.host.said.lock().unwrap().clone();
+    assert_eq!(why(), "", "texts of calls are not the reason of an event");
+    // A reason of an event that nobody has read yet stays, also if a call fails meanwhile.
+    logs(c"the link is down");
+    handle.call("connect", succeeds).unwrap();
+    handle.call("register", fails).unwrap_err();
+    assert_eq!(why(), "the link is down");
+}
+
+/// Two threads register memory at one time, and each gets the text of its own call.
+#[test]
+fn calls_of_two_threads_have_a_text_each() {
+    let module = Module::load(&built("trivial", &[])).unwrap();
+    let handle = Handle { table: module.0, wire: std::ptr::null_mut(), host: Host::new() };
+    let both_have_logged = std::sync::Barrier::new(2);
+    let register = |said: &std::ffi::CStr| {
+        let fails = || {
+            log(handle.host.table.host, 0, said.as_ptr());
+            both_have_logged.wait();
+            Some(Status::ERR_NO_MEMORY.0)
+        };
+        handle.call("register", fails).unwrap_err().message().to_string()
+    };
+    let [one, other] = std::thread::scope(|scope| {
+        [c"one", c"other"]
+            .map(|said| scope.spawn(move || register(said)))
+            .map(|it| it.join().unwrap())
+    });
+    assert_eq!([one, other], ["wire trivial: register: one", "wire trivial: register: other"]);
 }
