@@ -65,7 +65,8 @@ pub struct llcl_stats_t {
     /// arrive, they are kept aside until then only.
     pub am_kept_aside: u64,
     /// Requests to ranks for their own memory, where neither this rank nor a network could access
-    /// it. One request brings many pieces of a box or list.
+    /// it. One request brings many pieces of a box or list. Questions of the library itself, for
+    /// example for the address of a region, are not counted.
     pub owner_requests: u64,
 }
 

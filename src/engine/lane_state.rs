@@ -308,7 +308,7 @@ impl LaneState {
         operation.sent = true;
         self.unsent -= 1;
         // The holder of the role is the only one that counts here.
-        self.post.counts.owner_requests.up_alone(1);
+        self.post.counts.owner_requests.up_alone(u64::from(!operation.command.op.is_own()));
         Sent::Done
     }
 
