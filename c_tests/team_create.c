@@ -77,7 +77,9 @@ static void refused(llcl_context_t *context)
     CHECK_STATUS(llcl_team_create(context, ranks, 0, &team), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_team_create(context, ranks, 2, &team), LLCL_ERR_INVALID); /* twice */
     ranks[1] = size;
-    CHECK_STATUS(llcl_team_create(context, ranks, 2, &team), LLCL_ERR_RANGE);
+    /* In a world of one rank the list is too long before it is wrong. */
+    CHECK_STATUS(llcl_team_create(context, ranks, 2, &team), size == 1 ? LLCL_ERR_INVALID : LLCL_ERR_RANGE);
+    CHECK_STATUS(llcl_team_create(context, ranks, UINT32_MAX, &team), LLCL_ERR_INVALID);
     ranks[0] = (me + 1) % size;
     if (size > 1)
         CHECK_STATUS(llcl_team_create(context, ranks, 1, &team), LLCL_ERR_INVALID); /* not on it */

@@ -51,6 +51,7 @@ pub unsafe extern "C" fn llcl_team_world(
 /// LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at another one. Threads of one rank must
 /// not call collective functions of one team at the same time, because their calls would be matched
 /// with those of other ranks in arbitrary order.
+/// From: MPI_Comm_split.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_split(
     team: *mut llcl_team_t,
@@ -82,9 +83,10 @@ pub unsafe extern "C" fn llcl_team_split(
 /// place of llcl_allgather_bytes use llcl_allgather over the new team.
 /// `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's
 /// among them; the ranks of the new team are in this order. Read during the call only. `n`: 1 to
-/// 4,095. `team`: where the new team goes; it ends by llcl_team_free or with its context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not
-/// on it;
+/// the number of ranks, at most 4,095. `team`: where the new team goes; it ends by llcl_team_free
+/// or with its context.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0 or more than there are ranks, a rank stands on the list
+/// twice, or the caller is not on it;
 /// LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large; LLCL_ERR_PEER_DEAD: a rank
 /// on the list has died or has left; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at
 /// another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
@@ -99,16 +101,20 @@ pub unsafe extern "C" fn llcl_team_create(
     team: *mut *mut llcl_team_t,
 ) -> llcl_status_t {
     guard(|| {
-        // SAFETY: the caller gives a live context, a place for a pointer, and `n` numbers.
+        // SAFETY: the caller gives a live context, a place for a pointer, and numbers.
         let (context, ranks) = unsafe {
             given(team, "team")?;
             given(ranks, "ranks")?;
-            (given(context, "context")?, std::slice::from_raw_parts(ranks, n as usize))
+            (given(context, "context")?, ranks)
         };
-        if ranks.is_empty() {
-            fail!(ERR_INVALID, "n is 0, expected at least 1");
+        let live = context.live()?;
+        let size = live.size();
+        if n == 0 || n > size {
+            fail!(ERR_INVALID, "n is {n}, expected 1 to {size}, the number of ranks");
         }
-        let made = context.live().and_then(|live| context.collectives.create(live, ranks))?;
+        // SAFETY: the caller gives `n` numbers.
+        let ranks = unsafe { std::slice::from_raw_parts(ranks, n as usize) };
+        let made = context.collectives.create(live, ranks)?;
         // SAFETY: checked above; a handle is all that a llcl_team_t holds.
         unsafe { give(team, "team", made.cast()) }
     })
