@@ -20,10 +20,9 @@ static llcl_remote_t *halos;
 /* Writes a value into a neighbour's halo; the signal counts it there. */
 static void put(uint32_t peer, int side, uint64_t step, double *value)
 {
-    llcl_write_signal_params_t put = {.peer = peer, .size = sizeof *value, .signal_value = 1,
-        .signal_op = LLCL_SIGNAL_ADD, .source = llcl_local_address(value),
-        .signal = llcl_at(halos[peer], offsetof(struct halo, came[side])),
-        .destination = llcl_at(halos[peer], offsetof(struct halo, value[step % 2][side]))};
+    llcl_write_signal_params_t put = {.peer = peer, .source = llcl_local_address(value), .size = sizeof *value,
+        .destination = llcl_at(halos[peer], offsetof(struct halo, value[step % 2][side])), .signal_value = 1,
+        .signal = llcl_at(halos[peer], offsetof(struct halo, came[side])), .signal_op = LLCL_SIGNAL_ADD};
     LLCL_CHECK(llcl_write_signal(context, &put));
 }
 
