@@ -11,6 +11,7 @@
 #define BARRIERS 1000
 #define TURNS 21
 #define PIECES 64
+#define SOME 256
 #define MANY 4096
 #define BOXES 2000
 #define STRIDE 64
@@ -204,7 +205,7 @@ int main(int argc, char **argv)
 {
     bench_options_t options = bench_parse(argc, argv, about);
     bench_world_t world;
-    bench_series_t put = {0}, window = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, many = {0}, wide = {0}, message = {0};
+    bench_series_t put = {0}, window = {0}, blocking = {0}, barrier = {0}, small = {0}, large = {0}, many = {0}, wide = {0}, some = {0}, some_large = {0}, message = {0};
     bench_series_t list_small = {0}, list_large = {0};
     static lists_t lists;
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
@@ -222,6 +223,8 @@ int main(int argc, char **argv)
             bench_add(&blocking, stores(&world), writes(&world, 1), NAN);
             bench_add(&small, loops(&world, 8, PIECES), boxes(&world, BENCH_MAPPED, 8, PIECES), NAN);
             bench_add(&large, loops(&world, 48, PIECES), boxes(&world, BENCH_MAPPED, 48, PIECES), NAN);
+            bench_add(&some, loops(&world, 8, SOME), boxes(&world, BENCH_MAPPED, 8, SOME), NAN);
+            bench_add(&some_large, loops(&world, 48, SOME), boxes(&world, BENCH_MAPPED, 48, SOME), NAN);
             bench_add(&many, loops(&world, 8, MANY), boxes(&world, BENCH_MAPPED, 8, MANY), NAN);
             bench_add(&wide, loops(&world, 48, MANY), boxes(&world, BENCH_MAPPED, 48, MANY), NAN);
             list_pieces(&world, 8, &lists);
@@ -237,6 +240,8 @@ int main(int argc, char **argv)
         emit(&world, "llcl_barrier", "a plan's barrier", "ratio<=1.2", 0, BARRIERS, &barrier);
         emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 8, BOXES, &small);
         emit(&world, "box of 64 pieces", "loop over mapped memory", "ratio<=1.11", 48, BOXES, &large);
+        emit(&world, "box of 256 pieces", "loop over mapped memory", "ratio<=1.11", 8, BOXES, &some);
+        emit(&world, "box of 256 pieces", "loop over mapped memory", "ratio<=1.11", 48, BOXES, &some_large);
         emit(&world, "box of 4096 pieces", "loop over mapped memory", "ratio<=1.11", 8, (uint64_t)calls_of(MANY), &many);
         emit(&world, "box of 4096 pieces", "loop over mapped memory", "ratio<=1.11", 48, (uint64_t)calls_of(MANY), &wide);
         emit(&world, "list of 64 spans", "loop over mapped memory", "ratio<=1.11", 8, BOXES, &list_small);

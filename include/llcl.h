@@ -23,6 +23,9 @@
  *   as LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
  *   kinds that are not defined here are refused with LLCL_ERR_INVALID. So is NULL, except where
  *   the text of a function allows it.
+ * - Versions. A struct that later versions may enlarge begins with `struct_size`, which its
+ *   initialiser sets; a function refuses every size but the one of its own version. All other
+ *   structs, among them the parameters of operations, keep their fields.
  * - Out-parameters are written on success only.
  * - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
  *   request carries fires exactly once, with a status, whatever happens (llcl_finalize names the
@@ -497,6 +500,7 @@ llcl_status_t llcl_config_default(llcl_config_t *config);
  * `size`: ranks, 1 to 4096. `world`: where the new world goes; ended by llcl_world_free.
  * LLCL_OK; LLCL_ERR_INVALID: no such size, or NULL; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
  * machine refuses sockets or a thread. Any thread may call it.
+ * From: MPI implementations whose ranks are threads of one process.
  */
 llcl_status_t llcl_world_create(uint32_t size,
                                 llcl_world_t **world);
@@ -591,6 +595,7 @@ typedef struct llcl_capabilities_t {
  * socket.
  * Any thread may call it. It starts the progress thread and a thread that receives the news of
  * deaths; both block all signals and sleep while there is nothing to do.
+ * From: gasnet_init of GASNet and MPI_Session_init of MPI, of which a process may have several.
  */
 llcl_status_t llcl_init(const llcl_config_t *config,
                         llcl_context_t **context);
@@ -635,6 +640,7 @@ llcl_status_t llcl_context_duplicate(llcl_context_t *context,
  * No other thread may be in a call on this context, or begin one. Until this call returns,
  * callbacks may run on the calling thread and on the progress thread; requests that they post are
  * refused.
+ * From: MPI_Finalize, but it also ends what is under way.
  */
 llcl_status_t llcl_finalize(llcl_context_t *context);
 
@@ -659,6 +665,7 @@ llcl_status_t llcl_finalize_within(llcl_context_t *context,
  *
  * `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
  * call it, also inside a callback. No exit handler runs.
+ * From: MPI_Abort.
  */
 void llcl_abort(llcl_context_t *context,
                 int32_t exit_code);
@@ -844,6 +851,7 @@ llcl_status_t llcl_connect(llcl_context_t *context,
  * LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
  * cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, and there is no network. Any
  * thread may call it.
+ * From: the locality of ranks that GASNet reports (gex_System_QueryNbrhdInfo).
  */
 llcl_status_t llcl_query_peer(llcl_context_t *context,
                               uint32_t peer,
@@ -949,6 +957,8 @@ llcl_local_t llcl_local_at(llcl_local_t local, uint64_t offset);
  * stopped has not unmapped the memory that is needed: call again when it runs; LLCL_RETRY_BUSY:
  * the call is made inside a callback and would have to wait for a peer: call again outside of it;
  * LLCL_ERR_STATE: the context is being finalized. Any thread may call it.
+ * From: MPI_Win_allocate_shared, and the shared segments of GASNet (PSHM); here each region may be
+ * made at one rank alone.
  */
 llcl_status_t llcl_region_allocate(llcl_context_t *context,
                                    size_t size,
@@ -1064,6 +1074,7 @@ llcl_remote_t llcl_region_remote(const llcl_region_t *region, uint64_t offset);
  * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time,
  * because their calls would be matched with those of other ranks in arbitrary order. The calling
  * thread sleeps until all ranks have called it.
+ * From: MPI_Allgather, and the fence of PMI, by which ranks exchange addresses at the start.
  */
 llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
                                    const void *mine,
@@ -1101,6 +1112,7 @@ llcl_status_t llcl_allgather_bytes_within(llcl_context_t *context,
  * Returns NULL, with a sentence in llcl_last_error(), if the memory is not mapped (registered
  * memory of another rank), or if the peer, the key or the range is wrong. Waits for the first
  * contact with the peer; inside a callback it returns NULL instead. Any thread may call it.
+ * From: MPI_Win_shared_query, and shmem_ptr of OpenSHMEM.
  */
 void *llcl_remote_pointer(llcl_context_t *context,
                           uint32_t peer,
@@ -1145,7 +1157,9 @@ void *llcl_remote_pointer(llcl_context_t *context,
 /** The value is added to the signal word. */
 #define LLCL_SIGNAL_ADD 2u
 
-/** A read: from a peer's memory into a region of the caller. */
+/**
+ * A read: from a peer's memory into memory of the caller: a region, or any (llcl_local_address).
+ */
 typedef struct llcl_read_params_t {
     /** The rank to read from. */
     uint32_t peer;
@@ -1165,7 +1179,9 @@ typedef struct llcl_read_params_t {
 #define LLCL_READ_PARAMS_INIT {0, 0, LLCL_REMOTE_INIT, LLCL_LOCAL_INIT, 0, \
     LLCL_COMPLETION_INIT}
 
-/** A write: from a region of the caller into a peer's memory. */
+/**
+ * A write: from memory of the caller, a region or any (llcl_local_address), to a peer's memory.
+ */
 typedef struct llcl_write_params_t {
     /** The rank to write to. */
     uint32_t peer;
@@ -1633,6 +1649,7 @@ typedef struct llcl_atomic_params_t {
  * LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
  * callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
  * it.
+ * From: fi_query_atomic of libfabric.
  */
 llcl_status_t llcl_atomic_query(llcl_context_t *context,
                                 uint32_t peer,
@@ -1852,6 +1869,7 @@ typedef struct llcl_awaited_t {
  * operation that was, and how many failed after it. All operations have ended in this case, too,
  * and the next flush does not report the failure again. Any thread may call it; it waits for the
  * operations of all threads. Helps with progress meanwhile, and sleeps if it takes long.
+ * From: MPI_Win_flush, and ucp_ep_flush of UCX.
  */
 llcl_status_t llcl_flush(llcl_context_t *context,
                          uint32_t peer);
@@ -1866,6 +1884,7 @@ llcl_status_t llcl_flush(llcl_context_t *context,
  * operation without a completion that has failed, whatever the peer, as with llcl_flush.
  * Any thread may call it; it waits for the operations of all threads. Helps with progress
  * meanwhile, and sleeps if it takes long.
+ * From: MPI_Win_flush_all.
  */
 llcl_status_t llcl_flush_all(llcl_context_t *context);
 
@@ -1898,6 +1917,7 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * cost as much as without a sleeping thread. Threads of a rank can sleep on up to 255 words in
  * this way; every store into the rank's memory wakes the threads that sleep on further words. A
  * word that lies in several regions is read every millisecond.
+ * From: shmem_wait_until of OpenSHMEM, and the futex of Linux.
  */
 llcl_status_t llcl_wait_word(llcl_context_t *context,
                              const uint64_t *word,
@@ -2025,6 +2045,7 @@ llcl_status_t llcl_wake(llcl_context_t *context,
  * network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context
  * is being finalized. Any thread may call it; callbacks may run on it. Where a network is polled,
  * MPI's for example, a call that found nothing lets other threads have the core.
+ * From: ucp_worker_progress of UCX, but no operation depends on it.
  */
 llcl_status_t llcl_progress(llcl_context_t *context);
 
@@ -2092,7 +2113,10 @@ typedef struct llcl_am_params_t {
     const void *payload;
     /** Bytes of the payload, of any kind. */
     size_t payload_size;
-    /** LONG and BULK: the payload, in a region of the caller. */
+    /**
+     * LONG: the payload, in a region of the caller or any memory (llcl_local_address). BULK: the
+     * payload, in a region of the caller.
+     */
     llcl_local_t source;
     /** LONG: where it is written, in a region of the peer. */
     llcl_remote_t destination;
@@ -2135,6 +2159,7 @@ typedef struct llcl_am_params_t {
  * run. Serial and parallel ones run on a thread that waits in this library (not in offload mode),
  * or on one of the library's own. Polled ones run only on threads of the program that poll or
  * wait. llcl_progress runs handlers, too; in offload mode only polled ones.
+ * From: gasnet_attach and gex_EP_RegisterHandlers of GASNet, which register handlers by number.
  */
 llcl_status_t llcl_am_register(llcl_context_t *context,
                                uint32_t id,
@@ -2200,7 +2225,7 @@ llcl_status_t llcl_am(llcl_context_t *context,
  * nanoseconds; negative: for ever; 0: tries once.
  * LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the message has not ended in
  * time. It may have been sent, and its handler may have run or may run later. The library does not
- * write `reply` and `reply_size` any more. It may read payload and source until a llcl_flush with
+ * write `reply` and `reply_size` any more. It may read payload and source until an llcl_flush with
  * this peer has returned LLCL_OK. Any thread may call it.
  * From: GASPI, where each call takes a time-out.
  */
@@ -2335,6 +2360,7 @@ llcl_status_t llcl_am_respond(llcl_am_t *message,
  * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
  * has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
  * thread may call it, in the handler, or later if the message is retained.
+ * From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
  */
 llcl_status_t llcl_am_reply(llcl_am_t *message,
                             const void *data,
@@ -2397,6 +2423,7 @@ llcl_status_t llcl_team_world(llcl_context_t *context, llcl_team_t **team);
  * LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at another one. Threads of one rank must
  * not call collective functions of one team at the same time, because their calls would be matched
  * with those of other ranks in arbitrary order.
+ * From: MPI_Comm_split.
  */
 llcl_status_t llcl_team_split(llcl_team_t *team,
                               uint32_t colour,
@@ -2416,9 +2443,10 @@ llcl_status_t llcl_team_split(llcl_team_t *team,
  * place of llcl_allgather_bytes use llcl_allgather over the new team.
  * `context`: a live context. `ranks`: `n` numbers of ranks of the world, each once, the caller's
  * among them; the ranks of the new team are in this order. Read during the call only. `n`: 1 to
- * 4,095. `team`: where the new team goes; it ends by llcl_team_free or with its context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0, a rank stands on the list twice, or the caller is not
- * on it;
+ * the number of ranks, at most 4,095. `team`: where the new team goes; it ends by llcl_team_free
+ * or with its context.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, n is 0 or more than there are ranks, a rank stands on the list
+ * twice, or the caller is not on it;
  * LLCL_ERR_RANGE: no such rank; LLCL_ERR_UNSUPPORTED: n is too large; LLCL_ERR_PEER_DEAD: a rank
  * on the list has died or has left; LLCL_ERR_NO_MEMORY: as llcl_team_world, at this rank or at
  * another one; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread
@@ -2673,15 +2701,17 @@ typedef struct llcl_coll_params_t {
     /** The ranks that take part. */
     llcl_team_t *team;
     /**
-     * The input, in a region of this rank; with `count` 0 any value. The library only reads it, so
-     * it may be read-only memory. The same holds for a part of the output that a rank only sends:
-     * the data of a broadcast's root, and a rank's own block in place. The input may lie in gaps
-     * between the blocks of the output, but must not overlap the blocks.
+     * The input, in a region of this rank or any of its memory (llcl_local_address); with `count`
+     * 0 any value. The library only reads it, so it may be read-only memory. The same holds for a
+     * part of the output that a rank only sends: the data of a broadcast's root, and a rank's own
+     * block in place. The input may lie in gaps between the blocks of the output, but must not
+     * overlap the blocks.
      */
     llcl_local_t send;
     /**
-     * The output, in a region of this rank; with `count` 0 any value. The library does not touch
-     * bytes outside of the blocks: the user, or another plan, may use them meanwhile.
+     * The output, in a region of this rank or any of its memory; with `count` 0 any value. The
+     * library does not touch bytes outside of the blocks: the user, or another plan, may use them
+     * meanwhile.
      */
     llcl_local_t receive;
     /** Elements; the same at every rank. */
@@ -2799,6 +2829,7 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
  * was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was freed;
  * LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
+ * From: MPI_Test.
  */
 llcl_status_t llcl_coll_test(llcl_coll_t *plan);
 
@@ -2811,6 +2842,7 @@ llcl_status_t llcl_coll_test(llcl_coll_t *plan);
  * time: wait again;
  * LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
  * Any thread may call it; for one plan one thread at a time.
+ * From: MPI_Wait, with a time-out.
  */
 llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
                              int64_t timeout_ns);
@@ -2858,7 +2890,7 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
 /**
  * Makes the plan of a barrier: a round ends at no rank before every rank has started it.
  *
- * `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm` and
+ * `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm`, `depth` and
  * `on_complete`.
  * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
@@ -3289,7 +3321,8 @@ typedef struct llcl_stats_t {
     uint64_t am_kept_aside;
     /**
      * Requests to ranks for their own memory, where neither this rank nor a network could access
-     * it. One request brings many pieces of a box or list.
+     * it. One request brings many pieces of a box or list. Questions of the library itself, for
+     * example for the address of a region, are not counted.
      */
     uint64_t owner_requests;
 } llcl_stats_t;
@@ -3394,9 +3427,8 @@ typedef struct llcl_remote_span_t {
 /**
  * A list of spans on each side. The bytes of one list, in its order, go to the bytes of the other
  * list, in its order. Both lists have the same number of bytes; their spans may differ in number
- * and size. The lists must not change during the call. If they do, the call may be refused, use
- * old or new entries, or not wake a thread that sleeps on a written word, but it accesses no
- * memory outside the regions.
+ * and size. The lists must not change during the call. If they do, the call may be refused, or use
+ * old or new entries, but it accesses no memory outside the regions.
  */
 typedef struct llcl_vector_params_t {
     /** The rank to read from or to write to. */

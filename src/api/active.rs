@@ -66,7 +66,8 @@ pub struct llcl_am_params_t {
     pub payload: *const c_void,
     /// Bytes of the payload, of any kind.
     pub payload_size: usize,
-    /// LONG and BULK: the payload, in a region of the caller.
+    /// LONG: the payload, in a region of the caller or any memory (llcl_local_address). BULK: the
+    /// payload, in a region of the caller.
     pub source: llcl_local_t,
     /// LONG: where it is written, in a region of the peer.
     pub destination: llcl_remote_t,
@@ -123,6 +124,7 @@ impl llcl_am_params_t {
 /// run. Serial and parallel ones run on a thread that waits in this library (not in offload mode),
 /// or on one of the library's own. Polled ones run only on threads of the program that poll or
 /// wait. llcl_progress runs handlers, too; in offload mode only polled ones.
+/// From: gasnet_attach and gex_EP_RegisterHandlers of GASNet, which register handlers by number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_register(
     context: *mut llcl_context_t,
@@ -248,7 +250,7 @@ pub unsafe extern "C" fn llcl_am(
 /// nanoseconds; negative: for ever; 0: tries once.
 /// LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the message has not ended in
 /// time. It may have been sent, and its handler may have run or may run later. The library does not
-/// write `reply` and `reply_size` any more. It may read payload and source until a llcl_flush with
+/// write `reply` and `reply_size` any more. It may read payload and source until an llcl_flush with
 /// this peer has returned LLCL_OK. Any thread may call it.
 /// From: GASPI, where each call takes a time-out.
 #[unsafe(no_mangle)]

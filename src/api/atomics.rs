@@ -165,6 +165,7 @@ impl Parameters for llcl_atomic_params_t {
 /// LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
 /// callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
 /// it.
+/// From: fi_query_atomic of libfabric.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_atomic_query(
     context: *mut llcl_context_t,

@@ -306,6 +306,7 @@ pub(super) fn duplicate_of(
 /// `size`: ranks, 1 to 4096. `world`: where the new world goes; ended by llcl_world_free.
 /// LLCL_OK; LLCL_ERR_INVALID: no such size, or NULL; LLCL_ERR_SYSTEM or LLCL_ERR_NO_MEMORY: the
 /// machine refuses sockets or a thread. Any thread may call it.
+/// From: MPI implementations whose ranks are threads of one process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_world_create(
     size: u32,

@@ -117,6 +117,7 @@ pub struct llcl_capabilities_t {
 /// socket.
 /// Any thread may call it. It starts the progress thread and a thread that receives the news of
 /// deaths; both block all signals and sleep while there is nothing to do.
+/// From: gasnet_init of GASNet and MPI_Session_init of MPI, of which a process may have several.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_init(
     config: *const llcl_config_t,
@@ -199,6 +200,7 @@ pub unsafe extern "C" fn llcl_context_duplicate(
 /// No other thread may be in a call on this context, or begin one. Until this call returns,
 /// callbacks may run on the calling thread and on the progress thread; requests that they post are
 /// refused.
+/// From: MPI_Finalize, but it also ends what is under way.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a context of llcl_init.
@@ -260,6 +262,7 @@ unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result
 ///
 /// `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
 /// call it, also inside a callback. No exit handler runs.
+/// From: MPI_Abort.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32) {
     let code = if exit_code != 0 && exit_code & 0xff == 0 { 1 } else { exit_code };

@@ -151,6 +151,8 @@ pub(super) unsafe fn make_region(
 /// stopped has not unmapped the memory that is needed: call again when it runs; LLCL_RETRY_BUSY:
 /// the call is made inside a callback and would have to wait for a peer: call again outside of it;
 /// LLCL_ERR_STATE: the context is being finalized. Any thread may call it.
+/// From: MPI_Win_allocate_shared, and the shared segments of GASNet (PSHM); here each region may be
+/// made at one rank alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_allocate(
     context: *mut llcl_context_t,
@@ -321,6 +323,7 @@ const MOST: usize = 1 << 30;
 /// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time,
 /// because their calls would be matched with those of other ranks in arbitrary order. The calling
 /// thread sleeps until all ranks have called it.
+/// From: MPI_Allgather, and the fence of PMI, by which ranks exchange addresses at the start.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather_bytes(
     context: *mut llcl_context_t,
@@ -394,6 +397,7 @@ unsafe fn allgather(
 /// Returns NULL, with a sentence in llcl_last_error(), if the memory is not mapped (registered
 /// memory of another rank), or if the peer, the key or the range is wrong. Waits for the first
 /// contact with the peer; inside a callback it returns NULL instead. Any thread may call it.
+/// From: MPI_Win_shared_query, and shmem_ptr of OpenSHMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_remote_pointer(
     context: *mut llcl_context_t,

@@ -139,6 +139,7 @@ pub unsafe extern "C" fn llcl_am_respond(
 /// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
 /// has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
 /// thread may call it, in the handler, or later if the message is retained.
+/// From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_reply(
     message: *mut llcl_am_t,

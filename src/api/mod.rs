@@ -16,6 +16,9 @@
 //!   as LLCL_WRITE_PARAMS_INIT for llcl_write_params_t, which sets every field to 0. Flag bits and
 //!   kinds that are not defined here are refused with LLCL_ERR_INVALID. So is NULL, except where
 //!   the text of a function allows it.
+//! - Versions. A struct that later versions may enlarge begins with `struct_size`, which its
+//!   initialiser sets; a function refuses every size but the one of its own version. All other
+//!   structs, among them the parameters of operations, keep their fields.
 //! - Out-parameters are written on success only.
 //! - Accepted (LLCL_OK from a function whose name ends in _async) means: each completion that the
 //!   request carries fires exactly once, with a status, whatever happens (llcl_finalize names the

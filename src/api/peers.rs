@@ -133,6 +133,7 @@ pub unsafe extern "C" fn llcl_connect(
 /// LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: its memory
 /// cannot be mapped; LLCL_ERR_UNSUPPORTED: it runs on another node, and there is no network. Any
 /// thread may call it.
+/// From: the locality of ranks that GASNet reports (gex_System_QueryNbrhdInfo).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_query_peer(
     context: *mut llcl_context_t,

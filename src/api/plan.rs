@@ -121,13 +121,15 @@ pub struct llcl_coll_t(pub(super) PlanHandle);
 pub struct llcl_coll_params_t {
     /// The ranks that take part.
     pub team: *mut llcl_team_t,
-    /// The input, in a region of this rank; with `count` 0 any value. The library only reads it, so
-    /// it may be read-only memory. The same holds for a part of the output that a rank only sends:
-    /// the data of a broadcast's root, and a rank's own block in place. The input may lie in gaps
-    /// between the blocks of the output, but must not overlap the blocks.
+    /// The input, in a region of this rank or any of its memory (llcl_local_address); with `count`
+    /// 0 any value. The library only reads it, so it may be read-only memory. The same holds for a
+    /// part of the output that a rank only sends: the data of a broadcast's root, and a rank's own
+    /// block in place. The input may lie in gaps between the blocks of the output, but must not
+    /// overlap the blocks.
     pub send: llcl_local_t,
-    /// The output, in a region of this rank; with `count` 0 any value. The library does not touch
-    /// bytes outside of the blocks: the user, or another plan, may use them meanwhile.
+    /// The output, in a region of this rank or any of its memory; with `count` 0 any value. The
+    /// library does not touch bytes outside of the blocks: the user, or another plan, may use them
+    /// meanwhile.
     pub receive: llcl_local_t,
     /// Elements; the same at every rank.
     pub count: u64,
@@ -259,6 +261,7 @@ pub unsafe extern "C" fn llcl_coll_start_with(
 /// was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was freed;
 /// LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
 /// Any thread may call it, also inside a callback; for one plan one thread at a time.
+/// From: MPI_Test.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -273,6 +276,7 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
 /// time: wait again;
 /// LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
 /// Any thread may call it; for one plan one thread at a time.
+/// From: MPI_Wait, with a time-out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_wait(plan: *mut llcl_coll_t, timeout_ns: i64) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.

@@ -43,7 +43,7 @@ pub const LLCL_SIGNAL_SET: u32 = 1;
 /// The value is added to the signal word.
 pub const LLCL_SIGNAL_ADD: u32 = 2;
 
-/// A read: from a peer's memory into a region of the caller.
+/// A read: from a peer's memory into memory of the caller: a region, or any (llcl_local_address).
 #[repr(C)]
 pub struct llcl_read_params_t {
     /// The rank to read from.
@@ -60,7 +60,7 @@ pub struct llcl_read_params_t {
     pub on_complete: llcl_completion_t,
 }
 
-/// A write: from a region of the caller into a peer's memory.
+/// A write: from memory of the caller, a region or any (llcl_local_address), to a peer's memory.
 #[repr(C)]
 pub struct llcl_write_params_t {
     /// The rank to write to.

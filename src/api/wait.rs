@@ -21,6 +21,7 @@ use std::sync::atomic::AtomicU64;
 /// operation that was, and how many failed after it. All operations have ended in this case, too,
 /// and the next flush does not report the failure again. Any thread may call it; it waits for the
 /// operations of all threads. Helps with progress meanwhile, and sleeps if it takes long.
+/// From: MPI_Win_flush, and ucp_ep_flush of UCX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
@@ -36,6 +37,7 @@ pub unsafe extern "C" fn llcl_flush(context: *mut llcl_context_t, peer: u32) -> 
 /// operation without a completion that has failed, whatever the peer, as with llcl_flush.
 /// Any thread may call it; it waits for the operations of all threads. Helps with progress
 /// meanwhile, and sleeps if it takes long.
+/// From: MPI_Win_flush_all.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
@@ -70,6 +72,7 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 /// cost as much as without a sleeping thread. Threads of a rank can sleep on up to 255 words in
 /// this way; every store into the rank's memory wakes the threads that sleep on further words. A
 /// word that lies in several regions is read every millisecond.
+/// From: shmem_wait_until of OpenSHMEM, and the futex of Linux.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_wait_word(
     context: *mut llcl_context_t,
@@ -321,6 +324,7 @@ pub unsafe extern "C" fn llcl_wake(context: *mut llcl_context_t, peer: u32) -> l
 /// network that needs it. LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: inside a callback, or the context
 /// is being finalized. Any thread may call it; callbacks may run on it. Where a network is polled,
 /// MPI's for example, a call that found nothing lets other threads have the core.
+/// From: ucp_worker_progress of UCX, but no operation depends on it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_progress(context: *mut llcl_context_t) -> llcl_status_t {
     // SAFETY: the caller gives a live context.
