@@ -9,11 +9,21 @@ use crate::transport::wire::module::{Module, tests::built};
 use crate::transport::wire::simulated::{Nature, Simulated};
 use std::rc::Rc;
 
-/// Without access to memory; with it; with atomics and tickets; with a shared queue, with and
-/// without access to memory and atomics.
-const NATURES: [&str; 6] = [
+/// Ten seeds. Then: without access to memory; with it, and without inline writes; with atomics and
+/// tickets; with a shared queue, with and without access to memory and atomics.
+const NATURES: [&str; 16] = [
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "6",
+    "7",
+    "8",
+    "9",
+    "10",
     "1:remote=0:shared=0",
-    "2:remote=1:atomics=0:notices=0:shared=0",
+    "2:remote=1:atomics=0:notices=0:inline=0:shared=0",
     "1:remote=1:atomics=1:notices=1:message=0:shared=0",
     "4:remote=1:atomics=2:notices=1:message=0:shared=0",
     "5:remote=0:shared=1",
@@ -173,5 +183,29 @@ fn what_a_wire_writes_is_there_at_its_end_and_is_read_back() {
         assert_eq!(late.status, Status::ERR_KEY, "the registration has ended");
         here.deregister(ours.0).unwrap();
     });
-    assert!(remote >= 5, "{remote} wires with access to memory");
+    assert!(remote >= 11, "{remote} wires with access to memory");
+}
+
+/// Among the wires with access to memory, some have each further ability and some do not.
+#[test]
+fn wires_with_and_without_each_ability_are_tested() {
+    let all: Vec<Nature> = NATURES.iter().map(|name| Nature::named(name).unwrap()).collect();
+    type Has = fn(&Nature) -> bool;
+    let abilities: [(&str, Has); 8] = [
+        ("atomics", |it| it.caps.atomics != 0),
+        ("inline writes", |it| it.caps.inline_most > 0),
+        ("a descriptor", |it| it.has_fd),
+        ("a fence", |it| it.can_fence),
+        ("local keys", |it| it.caps.needs_local_key),
+        ("notices", |it| it.caps.notice_bits > 0),
+        ("signals", |it| it.caps.has_signals()),
+        ("a shared queue", |it| it.caps.shared_queue),
+    ];
+    for (what, has) in abilities {
+        let [with, without] = [true, false]
+            .map(|wanted| all.iter().filter(|it| it.caps.remote && has(it) == wanted).count());
+        assert!(with > 0 && without > 0, "{what}: {with} with, {without} without");
+    }
+    let plain = |fd: bool| all.iter().any(|it| !it.caps.remote && it.has_fd == fd);
+    assert!(plain(true) && plain(false));
 }

@@ -51,10 +51,23 @@ fn natures() -> impl Iterator<Item = Nature> {
 
 #[test]
 fn seeds_cover_what_differs_between_networks() {
-    let all: Vec<Nature> = natures().collect();
-    for has in [true, false] {
-        assert!(all.iter().any(|nature| nature.has_fd == has));
-        assert!(all.iter().any(|nature| nature.can_fence == has));
+    // The ten seeds of `make check-all`.
+    let all: Vec<Nature> = (1..=10).map(Nature::of).collect();
+    type Has = fn(&Nature) -> bool;
+    let abilities: [Has; 9] = [
+        |it| it.has_fd,
+        |it| it.can_fence,
+        |it| it.caps.remote,
+        |it| it.caps.atomics != 0,
+        |it| it.caps.inline_most > 0,
+        |it| it.caps.needs_local_key,
+        |it| it.caps.notice_bits > 0,
+        |it| it.caps.has_signals(),
+        |it| it.caps.shared_queue,
+    ];
+    for (has, ability) in abilities.iter().enumerate() {
+        let with = all.iter().filter(|nature| ability(nature)).count();
+        assert!((1..10).contains(&with), "ability {has}: {with} of ten seeds");
     }
     assert!([512, 4096, 1 << 20].iter().all(|size| all.iter().any(|n| n.caps.frame_most == *size)));
 }
