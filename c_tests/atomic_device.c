@@ -17,7 +17,7 @@ static int has(const char *name, const char *part)
     return value != NULL && strstr(value, part) != NULL;
 }
 
-/* Whether such a region is made, which it must be, or must not be, where that is said. */
+/* Whether such a region is made, which it must be, or must not be, where that is said; another wire than the simulated one may offer it. */
 static int is_offered_here(llcl_context_t *context)
 {
     llcl_region_t *region = NULL;
@@ -29,7 +29,7 @@ static int is_offered_here(llcl_context_t *context)
         CHECK(!wire || (!has("LLCL_WIRE_SEED", "atomics=1") && !has("LLCL_WIRE_SEED", "atomics=2")));
         return 0;
     }
-    CHECK(wire && !has("LLCL_WIRE_SEED", "atomics=0") && !has("LLCL_WIRE_SEED", "remote=0"));
+    CHECK(wire ? !has("LLCL_WIRE_SEED", "atomics=0") && !has("LLCL_WIRE_SEED", "remote=0") : getenv("LLCL_TRANSPORT") != NULL);
     CHECK_OK(llcl_region_free(region));
     return 1;
 }
