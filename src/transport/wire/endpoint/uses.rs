@@ -330,7 +330,7 @@ fn a_write_that_fails_has_lost_the_peer_and_leaves_the_slots_to_others() {
     }
 }
 
-/// Frames of all three lines use the places of one peer, and each line gets its part.
+/// Frames of all three lines use the places of one peer, and no line is starved.
 #[test]
 fn each_line_gets_its_part_of_the_places() {
     for name in natures(1) {
@@ -367,6 +367,6 @@ fn each_line_gets_its_part_of_the_places() {
             first.shared.round(first.shared.lock(), &deliver);
             came.borrow().iter().sum::<usize>() >= 3000
         });
-        assert!(came.borrow().iter().all(|came| *came >= 700), "{name}: {came:?}");
+        assert!(came.borrow().iter().all(|came| *came >= 200), "{name}: {came:?}");
     }
 }
