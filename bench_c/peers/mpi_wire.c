@@ -21,7 +21,7 @@
 #endif
 
 enum { LARGE = 1 << 20, THREADS = 15, DEPTH = 16, TAG = 7, WINDOW = 4, HANDLER = 3 };
-enum { LATENCIES = 500, WARM = 50, TRANSFERS = 8, POSTS = 300, ROUNDS = 200, SENT = 1000 };
+enum { LATENCIES = 500, WARM = 50, TRANSFERS = 32, POSTS = 300, ROUNDS = 200, SENT = 1000 };
 
 static llcl_context_t *context;
 static llcl_remote_t all[2];
@@ -221,11 +221,13 @@ static double rate(void *(*run)(void *), int threads, double seconds, double *sh
 /* ---- large transfers, posting, broadcasts ---- */
 
 /* Bytes per second of reads of 1 MiB, or of MPI_Irecv and MPI_Isend, with WINDOW operations under
- * way. */
+ * way, after a turn to warm up. */
 static double bandwidth(int ours)
 {
-    double begin = now();
-    for (int turn = 0; turn < TRANSFERS; turn++) {
+    double begin = 0;
+    for (int turn = -1; turn < TRANSFERS; turn++) {
+        if (turn == 0)
+            begin = now();
         MPI_Request request[WINDOW];
         for (int at = 0; at < WINDOW; at++) {
             if (ours) {
@@ -338,7 +340,7 @@ static void answer(void)
     for (int turn = 0; turn < 8 * SENT; turn++)
         MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Send(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
-    for (int turn = 0; turn < TRANSFERS; turn++) {
+    for (int turn = -1; turn < TRANSFERS; turn++) {
         MPI_Request request[WINDOW];
         for (int at = 0; at < WINDOW; at++)
             MPI_Isend(large, LARGE, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request[at]);
@@ -394,7 +396,8 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_region_allocate_shared(context, LARGE, &region, all));
     /* Rank 0: the destination of transfers. Rank 1: the region, so that a read returns what its
      * handlers have counted. */
-    large = rank == 1 ? llcl_region_address(region) : calloc(WINDOW, LARGE);
+    large = rank == 1 ? llcl_region_address(region) : malloc(WINDOW * LARGE);
+    memset(large, 0, rank == 1 ? LARGE : WINDOW * LARGE); /* no transfer touches a page for the first time */
     LLCL_CHECK(llcl_am_register(context, HANDLER, handle, NULL));
     MPI_Win_allocate(LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &theirs, &window);
     MPI_Win_lock_all(0, window);

@@ -10,6 +10,7 @@
 //! MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED only the thread that has initialised MPI does, in
 //! its calls of libllcl; what other threads post waits for it (`lane`).
 
+mod calls;
 mod lane;
 mod message;
 mod mpi;

@@ -7,17 +7,19 @@
 //! each class had its own receives, MPI would search all of them for each message. The bytes of
 //! large operations travel on a communicator of their own, where these receives do not match.
 
+use crate::calls::{begin_receive, is_cancelled, size_of, take_back};
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use mpi_sys as ffi;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
-use std::time::{Duration, Instant};
 
 /// The receives that are posted.
 const RECEIVES: usize = 32;
 /// How many of them test() asks about: those that MPI matches next.
 const HEADS: usize = 4;
+/// How often test() asks about more than the first receive, if no other request is expected to end.
+const OTHERS: u32 = 8;
 /// The class LLCL_CLASS_RMA: this module's requests for reads and writes. A message's class is its
 /// tag in MPI: the seven of llcl_wire.h, and ANSWERS.
 pub const REQUESTS: u32 = 3;
@@ -27,8 +29,6 @@ pub const ANSWERS: u32 = 7;
 pub const FRAME_MOST: usize = 8192;
 /// Most bytes of a request or an answer. MPIs send messages up to this size eagerly.
 pub const MESSAGE_MOST: usize = 4000;
-/// How long MPI may need to end a receive that was cancelled.
-const CANCEL: Duration = Duration::from_millis(100);
 
 /// A receive from any rank.
 struct Receive {
@@ -92,6 +92,8 @@ pub struct Requests {
     handles: Vec<ffi::MPI_Request>,
     /// How many singles are frames.
     pub frames: usize,
+    /// How often test() was called.
+    turns: u32,
     /// The arrays of MPI_Testsome, kept for their memory.
     asked: Vec<ffi::MPI_Request>,
     indices: Vec<i32>,
@@ -109,6 +111,7 @@ impl Requests {
             singles: Vec::new(),
             handles: Vec::new(),
             frames: 0,
+            turns: 0,
             asked: Vec::new(),
             indices: Vec::new(),
             statuses: Vec::new(),
@@ -237,17 +240,47 @@ impl Requests {
 
     /// Returns the requests that have ended. MPI progresses inside this call.
     pub fn test(&mut self) -> Result<Vec<Ended>, Failure> {
+        let mut all = Vec::new();
+        while all.len() < HEADS
+            && let Some(came) = self.test_front()?
+        {
+            all.push(came);
+        }
+        self.turns = self.turns.wrapping_add(1);
+        if !self.handles.is_empty()
+            || !self.overtaken.is_empty()
+            || self.turns.is_multiple_of(OTHERS)
+        {
+            self.test_all(&mut all)?;
+        }
+        self.fill()?;
+        Ok(all)
+    }
+
+    /// Asks for the receive that MPI matches next. Unlike MPI_Testsome, MPI_Test looks again after
+    /// it has made progress in Open MPI.
+    fn test_front(&mut self) -> Result<Option<Ended>, Failure> {
+        let (Some(front), mut ended) = (self.receives.front_mut(), 0) else { return Ok(None) };
+        let mut status = MaybeUninit::uninit();
+        // SAFETY: a request that MPI has not ended.
+        let code = unsafe { ffi::MPI_Test(&mut front.handle, &mut ended, status.as_mut_ptr()) };
+        mpi::check("MPI_Test", code)?;
+        if ended == 0 {
+            return Ok(None);
+        }
+        // SAFETY: MPI writes a status for a request that has ended.
+        let status = unsafe { status.assume_init() };
+        Ok(self.receives.pop_front().map(|receive| came(receive, &status)))
+    }
+
+    fn test_all(&mut self, all: &mut Vec<Ended>) -> Result<(), Failure> {
         let heads = self.receives.len().min(HEADS);
         let own = heads + self.overtaken.len();
         self.asked.clear();
         self.asked.extend(self.receives.iter().take(heads).map(|it| it.handle));
         self.asked.extend(self.overtaken.iter().map(|it| it.handle));
         self.asked.extend(&self.handles);
-        let mut ended = self.ask();
-        if matches!(ended, Ok(0)) {
-            // Open MPI progresses at the end of a call that finds nothing, and does not look again.
-            ended = self.ask();
-        }
+        let ended = self.ask();
         // Also after a failure: MPI has freed the requests that have ended.
         for (receive, handle) in self.receives.iter_mut().zip(&self.asked[..heads]) {
             receive.handle = *handle;
@@ -261,11 +294,10 @@ impl Requests {
         let mut at: Vec<(usize, usize)> = places.zip(0..).collect();
         at.sort_unstable();
         let (first, others) = at.split_at(at.partition_point(|(index, _)| *index < heads));
-        let mut all = Vec::with_capacity(ended);
         for (removed, (index, place)) in first.iter().enumerate() {
             // Those before it have left the list.
             if let Some(receive) = self.receives.remove(index - removed) {
-                all.push(self.came(receive, *place));
+                all.push(came(receive, self.status(*place)));
             }
         }
         if let Some((last, _)) = first.last() {
@@ -275,14 +307,13 @@ impl Requests {
         for (index, place) in others.iter().rev() {
             if *index < own {
                 let receive = self.overtaken.swap_remove(index - heads);
-                all.push(self.came(receive, *place));
+                all.push(came(receive, self.status(*place)));
             } else {
                 let cancelled = is_cancelled(self.status(*place));
                 all.push(Ended::Single { single: self.remove(index - own), cancelled });
             }
         }
-        self.fill()?;
-        Ok(all)
+        Ok(())
     }
 
     /// Asks MPI which of `asked` have ended; returns how many, which `indices` names.
@@ -309,12 +340,6 @@ impl Requests {
     fn status(&self, place: usize) -> &ffi::MPI_Status {
         // SAFETY: MPI has written a status for each request that has ended.
         unsafe { self.statuses[place].assume_init_ref() }
-    }
-
-    fn came(&self, Receive { bytes, .. }: Receive, place: usize) -> Ended {
-        let status = self.status(place);
-        let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
-        Ended::Came(Came { bytes, size: size_of(status), class, peer })
     }
 
     /// Removes a single that MPI has ended.
@@ -367,63 +392,7 @@ impl Drop for Requests {
     }
 }
 
-/// Begins to receive a message.
-///
-/// # Safety
-/// The bytes are valid, and nobody else uses them, until MPI has ended the receive.
-unsafe fn begin_receive(
-    communicator: ffi::MPI_Comm,
-    (source, tag): (i32, i32),
-    bytes: *mut u8,
-    size: usize,
-) -> Result<ffi::MPI_Request, Failure> {
-    let mut handle = MaybeUninit::uninit();
-    // SAFETY: as the caller promises.
-    let code = unsafe {
-        ffi::MPI_Irecv(
-            bytes.cast(),
-            size as i32,
-            ffi::RSMPI_UINT8_T,
-            source,
-            tag,
-            communicator,
-            handle.as_mut_ptr(),
-        )
-    };
-    mpi::check("MPI_Irecv", code)?;
-    // SAFETY: MPI_Irecv() has written it.
-    Ok(unsafe { handle.assume_init() })
-}
-
-/// Cancels a receive. Returns whether MPI has ended it.
-fn take_back(handle: &mut ffi::MPI_Request) -> bool {
-    let (limit, mut ended) = (Instant::now() + CANCEL, 0);
-    // SAFETY: a request that MPI has not ended, or MPI_REQUEST_NULL.
-    unsafe {
-        if *handle == ffi::RSMPI_REQUEST_NULL {
-            return true;
-        }
-        ffi::MPI_Cancel(handle);
-        while ffi::MPI_Test(handle, &mut ended, ffi::RSMPI_STATUS_IGNORE) == 0 {
-            if ended != 0 || Instant::now() >= limit {
-                break;
-            }
-            std::thread::yield_now();
-        }
-    }
-    ended != 0
-}
-
-fn size_of(status: &ffi::MPI_Status) -> usize {
-    let mut size = 0;
-    // SAFETY: MPI has written the status of a receive.
-    unsafe { ffi::MPI_Get_count(status, ffi::RSMPI_UINT8_T, &mut size) };
-    size.max(0) as usize
-}
-
-fn is_cancelled(status: &ffi::MPI_Status) -> bool {
-    let mut cancelled = 0;
-    // SAFETY: MPI has written the status of a request.
-    unsafe { ffi::MPI_Test_cancelled(status, &mut cancelled) };
-    cancelled != 0
+fn came(Receive { bytes, .. }: Receive, status: &ffi::MPI_Status) -> Ended {
+    let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
+    Ended::Came(Came { bytes, size: size_of(status), class, peer })
 }
