@@ -114,8 +114,7 @@ static double library(const bench_world_t *world, const llcl_am_params_t *params
     return gigabytes(size, count, bench_now_ns() - before);
 }
 
-/* The same copy without the library, by the same rank: a read for a pull, a write for a LONG
- * message. */
+/* memcpy by the rank that copies in the library: a read for a pull, a write for a LONG message. */
 static double bare(const bench_world_t *world, uint32_t id, bench_memory_t memory, size_t size, unsigned count)
 {
     void *(*volatile copy)(void *, const void *, size_t) = memcpy;

@@ -41,7 +41,7 @@ static void library(const bench_world_t *world, const bench_request_t *request, 
     *p99 = bench_percentile(samples, count, 99) / bench_ticks_per_ns();
 }
 
-/* The same loop around the plain function or the system call. */
+/* The median time of the plain function or of the system call, each call timed by itself. */
 static double bare(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t size, size_t count)
 {
     plain_params_t plain = world_plain(world, 0, size);

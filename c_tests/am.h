@@ -29,7 +29,8 @@ static inline void *am_new(size_t size)
     return kept + 1;
 }
 
-/* A kind of handlers for each execution mode: serial in auto, polled in direct, parallel in offload. */
+/* A kind of handlers for each execution mode: serial in auto, polled in direct, parallel in
+ * offload. */
 static inline uint32_t am_handlers_by_mode(void)
 {
     return test_mode_is("direct")    ? LLCL_AM_HANDLERS_POLLED
@@ -168,7 +169,8 @@ static inline void ledger_await(llcl_context_t *context, struct ledger *ledger, 
     CHECK_EQUAL(word_get(&ledger->total), all);
 }
 
-/* What a handler could not post at once; another thread of its rank does it later, by later_drain. */
+/* What a handler could not post at once; another thread of its rank does it later, by
+ * later_drain. */
 struct later_item {
     struct later_item *next;
     llcl_am_params_t am;

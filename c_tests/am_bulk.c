@@ -160,7 +160,8 @@ static void send_all(struct rank *rank, uint32_t peer, int kind)
         am.on_local = count_in(&local);
         am.on_complete = llcl_store_on(&done);
         POST(llcl_try_am_async(rank->context, &am));
-        /* Clobbers the payload as soon as the library says that it may: the receiver would see it. */
+        /* Clobbers the payload as soon as the library says that it may: the receiver would see
+         * it. */
         while (word_get(&local.fired) == 0) {
             pull_later(rank);
             llcl_wait_word(rank->context, &local.fired, 1, 200000);

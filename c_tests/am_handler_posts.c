@@ -32,7 +32,8 @@ static void configure(llcl_config_t *config)
     config->am_slots = 16;
 }
 
-/* Each hop adds to a word of the origin and writes to one of its own: the try may say "try again". */
+/* Each hop adds to a word of the origin and writes to one of its own: the try may say "try
+ * again". */
 static void post_beside(struct rank *rank, const struct hop *hop)
 {
     struct wild wild = {0};

@@ -46,7 +46,8 @@ static uint64_t send_all(llcl_context_t *context, const struct shared *target, s
     uint64_t waiting = 0;
     struct wild wild = {0};
     llcl_write_value_params_t release = LLCL_WRITE_VALUE_PARAMS_INIT;
-    /* In auto and direct mode nothing waits but in the slots; in offload mode and with DEFER it does. */
+    /* In auto and direct mode nothing waits but in the slots; in offload mode and with DEFER it
+     * does. */
     for (i = 0; i < WAITING; i++) {
         llcl_am_params_t am = am_to(1, 0, NULL, 0);
         llcl_status_t status;
@@ -97,7 +98,8 @@ static void run(llcl_context_t *context)
     CHECK_OK(llcl_allgather_bytes(context, &sent, sizeof sent, all));
     if (llcl_rank(context) == 1) {
         AM_AWAIT(context, &held->count, all[0]);
-        /* It was released when everything else was done, and not because it had waited for too long. */
+        /* It was released when everything else was done, and not because it had waited for too
+         * long. */
         CHECK_EQUAL(held->given_up, 0);
     }
     fence(context);

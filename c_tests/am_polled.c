@@ -21,7 +21,8 @@ static void configure(llcl_config_t *config)
     config->am_handlers = LLCL_AM_HANDLERS_POLLED;
 }
 
-/* The only thread of the program that calls the library is `owner`, and only with in_library set. */
+/* The only thread of the program that calls the library is `owner`, and only with in_library
+ * set. */
 static void handle(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
@@ -46,7 +47,8 @@ static void send(struct rank *rank, llcl_completion_t on_complete)
     CHECK_OK(status);
 }
 
-/* One message each way, which a call that waits must handle; the peer's acknowledgement says that it has. */
+/* One message each way, which a call that waits must handle; the peer's acknowledgement says that
+ * it has. */
 static void through(struct rank *rank, uint32_t call, uint64_t expected)
 {
     llcl_context_t *context = rank->context;

@@ -130,7 +130,8 @@ static void run(llcl_context_t *context)
     pattern_fill(rank->expected, LARGEST, rank->peer);
     am_register(context, ASK, ask, rank);
     am_register(context, ANSWER, answer, rank);
-    /* Contacts the peer: a response to a rank that was not contacted cannot be checked against its handlers. */
+    /* Contacts the peer: a response to a rank that was not contacted cannot be checked against its
+     * handlers. */
     CHECK_EQUAL(am_payload_to(context, rank->peer), LARGEST);
     fence(context);
     for (number = 0; number < ROUNDS; number++) {

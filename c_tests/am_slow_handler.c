@@ -59,7 +59,8 @@ static uint64_t push(llcl_context_t *context)
     CHECK_EQUAL(stats.retry_no_credit, no_credit);
     CHECK_EQUAL(stats.retry_queue_full, queue_full);
     CHECK_EQUAL(stats.retry_busy, busy);
-    /* A handler takes 2 ms: the others are in a slot, or in the queue and what the lane keeps of it. */
+    /* A handler takes 2 ms: the others are in a slot, or in the queue and what the lane keeps of
+     * it. */
     CHECK(accepted <= SPELL_NS / 2000000 + 8 + SLOTS + (test_mode_is("offload") ? QUEUE + KEPT : 0));
     CHECK(grown < 2048 || test_in_threads());
     return accepted;

@@ -233,7 +233,8 @@ static inline llcl_status_t soak_send(struct soak_sender *sender, uint32_t to, u
     head.how = head.seed / 64 % SOAK_HOWS;
     am = am_to(to, head.seed % SOAK_IDS, header, sizeof head + random_next(random) % 49);
     am.kind = random_next(random) % 8 < 5 ? LLCL_AM_MEDIUM : 1 + (uint32_t)(random_next(random) % 2);
-    /* Only what is kept can be read by the receiver's thread; what is one-way must not be BULK here. */
+    /* Only what is kept can be read by the receiver's thread; what is one-way must not be BULK
+     * here. */
     if (am.kind == LLCL_AM_BULK)
         head.how = SOAK_LATER;
     head.size = soak_size(random, am.kind == LLCL_AM_MEDIUM ? (uint32_t)soak->medium : SOAK_LARGEST);
@@ -401,7 +402,8 @@ static inline void soak_all(struct soak *soak, int64_t span)
     uint64_t left, all[64], i, expected;
     CHECK(pthread_create(&server, NULL, soak_server, soak) == 0);
     soak_send_for(soak, span);
-    /* The server answers, and sends what handlers have left, until nothing is under way anywhere. */
+    /* The server answers, and sends what handlers have left, until nothing is under way
+     * anywhere. */
     do {
         usleep(200);
         left = soak_expected(soak) != word_get(&soak->handled.total);

@@ -33,7 +33,8 @@ static void all_sent(llcl_am_t *message, void *data)
     word_add(&rank->over, 1);
 }
 
-/* Messages of both kinds of slots, most of whose time goes into the slot, until rank 1 says that it is over. */
+/* Messages of both kinds of slots, most of whose time goes into the slot, until rank 1 says that it
+ * is over. */
 static void flood(llcl_context_t *context, struct rank *rank)
 {
     unsigned char *bytes[2] = {am_new(MOST), am_new(MOST)};

@@ -52,7 +52,8 @@ static void run(llcl_context_t *context)
     uint32_t i;
     rank->waiter = pthread_self();
     am_register(context, 0, handle, rank);
-    /* On a busy machine the library's own thread may be the faster one for all of the messages: then there are more. */
+    /* On a busy machine the library's own thread may be the faster one for all of the messages:
+     * then there are more. */
     for (i = 0; i < MESSAGES || (i < MOST && !test_mode_is("offload") && !both_have_run_some(context, rank)); i += SPELL)
         spell(context, rank, i);
     fence(context);

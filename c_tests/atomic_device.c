@@ -17,7 +17,8 @@ static int has(const char *name, const char *part)
     return value != NULL && strstr(value, part) != NULL;
 }
 
-/* Whether such a region is made, which it must be, or must not be, where that is said; another wire than the simulated one may offer it. */
+/* Whether such a region is made, which it must be, or must not be, where that is said; another wire
+ * than the simulated one may offer it. */
 static int is_offered_here(llcl_context_t *context)
 {
     llcl_region_t *region = NULL;

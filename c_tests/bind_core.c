@@ -15,7 +15,8 @@ static int run_on_one(const cpu_set_t *set, int *which)
     return CPU_COUNT(set) == 1;
 }
 
-/* Where the thread of this process runs whose name this is. It exists as soon as llcl_init has returned. */
+/* Where the thread of this process runs whose name this is. It exists as soon as llcl_init has
+ * returned. */
 static void mask_of(const char *name, cpu_set_t *set)
 {
     DIR *tasks = opendir("/proc/self/task");

@@ -68,7 +68,8 @@ static void twice_the_same_number(struct own_rank *me)
     CHECK(strstr(llcl_last_error(), "rank 0") != NULL);
 }
 
-/* The address under which rank 0 listens, as anybody can see it who looks: it is the one of which `told` speaks. */
+/* The address under which rank 0 listens, as anybody can see it who looks: it is the one of which
+ * `told` speaks. */
 static socklen_t listening(struct sockaddr_un *address, const unsigned char *told, size_t size,
                            const unsigned char **secret)
 {
@@ -97,7 +98,8 @@ static socklen_t listening(struct sockaddr_un *address, const unsigned char *tol
     return length;
 }
 
-/* Comes as a process of `user` and says it is rank 2, with a secret, or nothing. It finds the connection closed. */
+/* Comes as a process of `user` and says it is rank 2, with a secret, or nothing. It finds the
+ * connection closed. */
 static void knock(uid_t user, const struct sockaddr_un *address, socklen_t length, const unsigned char *secret)
 {
     int state = 0;

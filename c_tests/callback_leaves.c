@@ -43,7 +43,8 @@ static llcl_status_t post(llcl_context_t *context, llcl_callback_fn function, ui
     return llcl_try_write_value_async(context, &value);
 }
 
-/* Whether callbacks that now wait for ever are kept outside of the stack that was left: its place is this array's. */
+/* Whether callbacks that now wait for ever are kept outside of the stack that was left: its place
+ * is this array's. */
 static void use_the_stack_again(llcl_context_t *context)
 {
     volatile unsigned char stack[65536];

@@ -9,7 +9,8 @@
 static pthread_t main_thread;
 static uint64_t handled, fired;
 
-/* Writes to each page of an array of the promised size. The kernel ends a process whose thread leaves its stack. */
+/* Writes to each page of an array of the promised size. The kernel ends a process whose thread
+ * leaves its stack. */
 static void __attribute__((noinline)) use_the_stack(void)
 {
     volatile unsigned char bytes[PROMISED];

@@ -85,7 +85,8 @@ static int comes_within(struct pair *pair, int64_t ns)
     return 1;
 }
 
-/* A round in which rank 1 starts first and computes; whether rank 0, which starts and looks, has its data within so long. */
+/* A round in which rank 1 starts first and computes; whether rank 0, which starts and looks, has
+ * its data within so long. */
 static int past_computing(struct pair *pair, int64_t ns)
 {
     int came = 1;

@@ -28,7 +28,8 @@ static void once(const struct coll_case *asked, struct coll_memory *send, struct
     coll_forget(&run);
 }
 
-/* Every operation with buffers that wander, in allocated and in registered memory, alike at all ranks or not. */
+/* Every operation with buffers that wander, in allocated and in registered memory, alike at all
+ * ranks or not. */
 static void wander(llcl_context_t *context, struct coll_case *asked)
 {
     struct coll_memory memory[MEMORY_KINDS], fresh;
@@ -86,7 +87,8 @@ static void displaced(llcl_context_t *context, struct coll_case *asked)
     region_drop(&memory.shared);
 }
 
-/* The last rank's buffer is none: its call is refused, and the others are told that the plan has failed, until others have displaced it. */
+/* The last rank's buffer is none: its call is refused, and the others are told that the plan has
+ * failed, until others have displaced it. */
 static void refused(llcl_context_t *context, struct coll_case *asked)
 {
     struct coll_memory memory;

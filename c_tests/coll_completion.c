@@ -36,7 +36,8 @@ static void one_kind(llcl_context_t *context, const struct coll_case *asked, str
             CHECK_OK(llcl_wait_word(context, &word, round, TEST_PATIENCE_NS));
         else if (kind == LLCL_COMPLETE_ADD)
             AWAIT(&word, round);
-        /* The first look finds the round over; a thread that has changed a word may be about to say so. */
+        /* The first look finds the round over; a thread that has changed a word may be about to say
+         * so. */
         if (round % 2 != 0 && kind == LLCL_COMPLETE_CALL)
             CHECK_OK(llcl_coll_test(run.plan));
         else if (round % 2 != 0 && kind != LLCL_COMPLETE_NONE)

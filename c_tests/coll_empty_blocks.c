@@ -12,7 +12,8 @@ static __thread llcl_team_t *team;
 static __thread struct shared memory;
 static __thread uint32_t ranks;
 
-/* Rank r's block of an output in which only even ranks' have elements; what rank `from` sends rank `to`. */
+/* Rank r's block of an output in which only even ranks' have elements; what rank `from` sends rank
+ * `to`. */
 static uint64_t length(uint32_t from, uint32_t to, int operation)
 {
     return (operation == ALLTOALL ? from + to : from) % 2 ? 0 : K;
@@ -66,7 +67,8 @@ static void anywhere(int operation, uint32_t me)
     CHECK_OK(llcl_coll_free(plan));
 }
 
-/* The output has room for two elements behind each block; the input lies `shift` elements behind the first. */
+/* The output has room for two elements behind each block; the input lies `shift` elements behind
+ * the first. */
 static void between(uint32_t me, uint64_t count, uint64_t shift, llcl_status_t expected)
 {
     uint64_t counts[COLL_MOST], offsets[COLL_MOST];

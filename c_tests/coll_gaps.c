@@ -85,7 +85,8 @@ static void interleaved(struct scene *scene, int operation)
         CHECK_OK(llcl_coll_free(plans[which]));
 }
 
-/* A plan runs while the pages of what this rank only sends are read-only. Its data: the page's rank. */
+/* A plan runs while the pages of what this rank only sends are read-only. Its data: the page's
+ * rank. */
 static void protected_round(int operation, const llcl_coll_params_t *params, int varied,
                             unsigned char *pages, int is_protected)
 {

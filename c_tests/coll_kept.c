@@ -17,7 +17,8 @@ static void computing(struct busy *busy, struct coll_run *run, uint32_t other)
         coll_start(run);
         busy_announce(busy, run->me, run->ranks);
         busy_compute(busy);
-        /* Nobody need have run its last step, and somebody may be about to: this rank's progress thread, or another rank. */
+        /* Nobody need have run its last step, and somebody may be about to: this rank's progress
+         * thread, or another rank. */
         for (end = now_ns() + TEST_PATIENCE_NS; llcl_coll_test(run->plan) == LLCL_RETRY_BUSY;)
             CHECK(now_ns() < end);
         coll_verify(run);

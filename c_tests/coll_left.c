@@ -56,7 +56,8 @@ static void ends(llcl_coll_t *plan)
     CHECK_STATUS(status, LLCL_ERR_PEER_DEAD);
 }
 
-/* What the leaver has put to the others may be on its way when it has its own results, and is lost if it leaves then. */
+/* What the leaver has put to the others may be on its way when it has its own results, and is lost
+ * if it leaves then. */
 static void all_have_results(llcl_context_t *context, struct shared *words, uint32_t leaver, uint32_t others)
 {
     llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;

@@ -39,7 +39,8 @@ static void run(llcl_context_t *context)
             CHECK(sum <= limit);
         }
         CHECK_STATUS(status, LLCL_ERR_NO_MEMORY);
-        /* Ranks that put to other nodes need a little more than others, and may be refused alone. */
+        /* Ranks that put to other nodes need a little more than others, and may be refused
+         * alone. */
         CHECK(strstr(llcl_last_error(), "LLCL_COLL_MEMORY") != NULL ||
               (posted && strstr(llcl_last_error(), "refused by rank") != NULL));
         CHECK(strpbrk(llcl_last_error(), "0123456789") != NULL);

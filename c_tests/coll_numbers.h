@@ -148,7 +148,8 @@ static inline void coll_number_element(uint32_t type, int factor, uint64_t raw, 
         coll_pair_store(type, values[raw % 6], (int64_t)(raw >> 8) % 50 - 25, element);
         return;
     }
-    /* Powers of 1 + 2i have no part that is 0, so there is no sign of 0 that depends on the order. */
+    /* Powers of 1 + 2i have no part that is 0, so there is no sign of 0 that depends on the
+     * order. */
     parts[0] = number;
     parts[1] = factor ? 2 * number : (double)(raw >> 8 & 31);
     small[0] = (float)parts[0];

@@ -101,7 +101,8 @@ static void run(llcl_context_t *context)
         CHECK(one(&asked, &memory, operation == BROADCAST ? "chain" : operation == BARRIER ? "tree" : NULL,
                   &info));
         CHECK_EQUAL(info.engine, coll_engine_is("thread") ? LLCL_ENGINE_THREAD : LLCL_ENGINE_OFFLOAD);
-        /* Of several nodes, ranks that have neighbours on another one run their steps themselves. */
+        /* Of several nodes, ranks that have neighbours on another one run their steps
+         * themselves. */
         CHECK(info.any_rank == (info.engine == LLCL_ENGINE_OFFLOAD) || (posted && !info.any_rank));
         for (i = 0; i < 2; i++) {
             asked.engine = engines[i];
@@ -114,7 +115,8 @@ static void run(llcl_context_t *context)
             ran += one(&asked, &memory, asked.algorithm, &info);
         }
         CHECK(ran >= 2);
-        /* Memory that peers do not map: of what is small the plan has a copy; else only this rank's own threads can work. */
+        /* Memory that peers do not map: of what is small the plan has a copy; else only this rank's
+         * own threads can work. */
         asked.algorithm = NULL;
         if (operation != BARRIER) {
             CHECK(one(&asked, &registered, NULL, &info));

@@ -174,7 +174,8 @@ static inline uint64_t coll_load(uint32_t type, const void *element)
     }
 }
 
-/* The user's operation: maps x -> a*x + b of 32-bit numbers, one after the other. Does not commute. */
+/* The user's operation: maps x -> a*x + b of 32-bit numbers, one after the other. Does not
+ * commute. */
 static inline uint64_t coll_compose(uint64_t left, uint64_t right)
 {
     uint32_t a = (uint32_t)(left >> 32), b = (uint32_t)left;
@@ -241,7 +242,7 @@ static inline void coll_user(const void *left, const void *right, void *result, 
         word_add(data, count);
 }
 
-/* The same of LLCL_TYPE_BYTES. */
+/* coll_user() for LLCL_TYPE_BYTES: an element is COLL_BYTES bytes, the words of coll_user(). */
 static inline void coll_user_bytes(const void *left, const void *right, void *result, uint64_t count, void *data)
 {
     coll_user(left, right, result, count * (COLL_BYTES / 8), NULL);

@@ -25,7 +25,8 @@ struct scene {
      : tier == ASYNC  ? llcl_##name##_async(in->context, &params)                                          \
                       : llcl_try_##name##_async(in->context, &params))
 
-/* Each operation leaves the 8 bytes of `value` where `seen` looks: at the peer, or here for those that read. */
+/* Each operation leaves the 8 bytes of `value` where `seen` looks: at the peer, or here for those
+ * that read. */
 static llcl_status_t post(struct scene *in, int operation, int tier, uint64_t value)
 {
     llcl_local_t here = llcl_region_local(in->mine->region, 0);
@@ -169,7 +170,8 @@ static void one(struct scene *in, int operation, int tier, uint64_t value)
     CHECK_EQUAL(local, (operation == WRITE || operation == SIGNAL) && status == LLCL_OK ? completions : 0);
 }
 
-/* A completion of no kind is refused also where it would not fire, by every operation and in every tier; nothing moves. */
+/* A completion of no kind is refused also where it would not fire, by every operation and in every
+ * tier; nothing moves. */
 static void no_kind(struct scene *in)
 {
     static const uint64_t zero = 0;

@@ -47,7 +47,8 @@ static llcl_status_t try_message(llcl_context_t *context)
     return llcl_try_am_async(context, &message);
 }
 
-/* A request with LLCL_FLAG_PARK is kept until the contact, and then done, or refused by its completion. */
+/* A request with LLCL_FLAG_PARK is kept until the contact, and then done, or refused by its
+ * completion. */
 static void park(llcl_context_t *context, uint64_t ends[2])
 {
     static uint32_t header = 7;
@@ -64,7 +65,8 @@ static void park(llcl_context_t *context, uint64_t ends[2])
     CHECK_EQUAL(word_get(&ends[0]) | word_get(&ends[1]), 0);
 }
 
-/* In a callback nothing waits, so llcl_connect is refused there, and a query is answered by a retry. */
+/* In a callback nothing waits, so llcl_connect is refused there, and a query is answered by a
+ * retry. */
 static void in_callback(void *data, llcl_status_t status)
 {
     llcl_context_t *context = data;

@@ -23,7 +23,7 @@ static void handle(llcl_am_t *message, void *data)
     word_add(&client->handled, 1);
 }
 
-/* The same id in both, each with its own data; every rank sends to every rank. */
+/* Both contexts use one handler id, each with its own data; every rank sends to every rank. */
 static void send_to_all(struct client *client)
 {
     uint32_t peer, size = llcl_size(client->context);

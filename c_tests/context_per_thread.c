@@ -8,7 +8,8 @@
 
 enum { THREADS = 4, HANDLER = 5, ROUNDS = 60 /* a multiple of each number of ranks */ };
 
-/* What a thread has for itself. The thread of this number of another rank has the context that belongs to it. */
+/* What a thread has for itself. The thread of this number of another rank has the context that
+ * belongs to it. */
 struct owner {
     llcl_context_t *context;
     uint32_t number;
@@ -23,7 +24,8 @@ static void handle(llcl_am_t *message, void *data)
     word_add(&owner->handled, 1);
 }
 
-/* A word of our own at the peer is written and read back, its counter grows by the thread's number, a message goes to it. */
+/* A word of our own at the peer is written and read back, its counter grows by the thread's number,
+ * a message goes to it. */
 static void one_round(struct owner *owner, const struct shared *shared, uint32_t round)
 {
     llcl_context_t *context = owner->context;
@@ -71,7 +73,8 @@ static void use(struct owner *owner)
     CHECK_EQUAL(word_get(&owner->handled), MEMORY_KINDS * ROUNDS);
 }
 
-/* The odd ones duplicate their own beside the others' work, and end the first before they use the second. */
+/* The odd ones duplicate their own beside the others' work, and end the first before they use the
+ * second. */
 static void *work(void *data)
 {
     struct owner *owner = data;

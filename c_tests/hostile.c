@@ -26,7 +26,8 @@ static void *misaligned(void *pointer)
     return (char *)pointer + 1;
 }
 
-/* A function that posts a request: no context or parameters, and wrong fields that all structs have. */
+/* A function that posts a request: no context or parameters, and wrong fields that all structs
+ * have. */
 #define POSTS(name, type)                                       \
     do {                                                        \
         type it;                                                \
@@ -93,7 +94,8 @@ static void requests(llcl_context_t *context)
     POSTS(llcl_am_in_time, llcl_am_params_t);
 }
 
-/* A collective in its three forms: no parameters, misaligned ones, no team, wrong fields that every operation refuses. */
+/* A collective in its three forms: no parameters, misaligned ones, no team, wrong fields that every
+ * operation refuses. */
 #define COLLECTIVE(name)                                        \
     do {                                                        \
         llcl_coll_params_t it = LLCL_COLL_PARAMS_INIT;          \

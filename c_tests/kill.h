@@ -42,7 +42,8 @@ static inline void kill_peer(llcl_context_t *context, uint32_t peer, int64_t at)
     CHECK(kill((pid_t)info.process, SIGKILL) == 0);
 }
 
-/* Kills a rank, and tells all others when: in word 0 of `told`, which is shared, unless it is NULL. A thread of its own. */
+/* Kills a rank, and tells all others when: in word 0 of `told`, which is shared, unless it is NULL.
+ * A thread of its own. */
 struct killing {
     llcl_context_t *context;
     uint32_t victim;

@@ -8,7 +8,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-/* Runs llcl_init in a child whose environment has the given settings ("NAME=value", NULL at the end). */
+/* Runs llcl_init in a child whose environment has the given settings ("NAME=value", NULL at the
+ * end). */
 static void expect(llcl_status_t expected, const char *const *settings)
 {
     int state = 0;

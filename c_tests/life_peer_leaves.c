@@ -49,7 +49,8 @@ static void run(llcl_context_t *context)
     printf("rank %u has seen it\n", (unsigned)test_rank);
 }
 
-/* The job fails in any case: a rank has ended without llcl_finalize. What counts is what the others say. */
+/* The job fails in any case: a rank has ended without llcl_finalize. What counts is what the others
+ * say. */
 int main(int argc, char **argv)
 {
     static const int sizes[] = {2, 3, 5};

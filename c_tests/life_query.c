@@ -65,7 +65,8 @@ static void peers(llcl_context_t *context)
     CHECK_STATUS(llcl_query_peer(context, 0, &info), LLCL_ERR_INVALID);
 }
 
-/* What may still be allocated: no more than the machine has, and than a limit of file sizes leaves. */
+/* What may still be allocated: no more than the machine has, and than a limit of file sizes
+ * leaves. */
 static void memory(llcl_context_t *context)
 {
     uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

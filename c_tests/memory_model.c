@@ -42,7 +42,8 @@ static void set_word(struct scene *in, uint32_t peer, size_t offset, uint64_t va
     CHECK_OK(llcl_write_value(in->context, &out));
 }
 
-/* Rank 0 writes to rank 1, waits for the end or flushes, and tells rank 2, which reads from rank 1. */
+/* Rank 0 writes to rank 1, waits for the end or flushes, and tells rank 2, which reads from rank
+ * 1. */
 static void a_third_rank_sees_it(struct scene *in, const llcl_remote_t *where, uint64_t *round, int flushes)
 {
     uint32_t rank = llcl_rank(in->context);
@@ -81,7 +82,8 @@ static void a_third_rank_sees_it(struct scene *in, const llcl_remote_t *where, u
     CHECK_OK(llcl_barrier(in->context));
 }
 
-/* Ranks 0 and 2 write numbers of two equal halves into a word of rank 1, which looks at it meanwhile. */
+/* Ranks 0 and 2 write numbers of two equal halves into a word of rank 1, which looks at it
+ * meanwhile. */
 static void a_word_is_seen_in_one_piece(struct scene *in)
 {
     uint32_t rank = llcl_rank(in->context), i;

@@ -177,7 +177,8 @@ static int has_failed(pid_t pid, long number)
     return state == 0;
 }
 
-/* Several lives at a time, since each spends most of it asleep. False: one came to its end before its allocation. */
+/* Several lives at a time, since each spends most of it asleep. False: one came to its end before
+ * its allocation. */
 static int lives(long first)
 {
     pid_t alone[AT_A_TIME], on;

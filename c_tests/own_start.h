@@ -57,7 +57,8 @@ static inline llcl_status_t own_init(struct own_rank *me, llcl_abort_fn abort_fn
     return llcl_init(&config, context);
 }
 
-/* Runs `run` in as many processes; gathers their exit codes, 256 plus the signal for one that was killed. */
+/* Runs `run` in as many processes; gathers their exit codes, 256 plus the signal for one that was
+ * killed. */
 static inline void own_ranks(uint32_t ranks, void (*run)(struct own_rank *me), int *codes)
 {
     struct own_start *start =

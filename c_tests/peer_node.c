@@ -27,7 +27,8 @@ static void writes(llcl_context_t *context, struct shared *shared, uint32_t peer
     params.size = 8;
     params.on_complete = llcl_store_on(&ended);
     status = llcl_write_value_async(context, &params);
-    /* Mapped memory is written by the caller, but in the mode that leaves all to the progress thread. */
+    /* Mapped memory is written by the caller, but in the mode that leaves all to the progress
+     * thread. */
     CHECK((status == LLCL_DONE) == (mapped && !test_mode_is("offload")));
     if (status != LLCL_DONE) {
         CHECK_OK(status);

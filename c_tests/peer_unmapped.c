@@ -8,7 +8,8 @@
  */
 #include "am.h"
 
-/* With ThreadSanitizer a range of a file is mapped once for all ranks of the process (scripts/tsan_map.c). */
+/* With ThreadSanitizer a range of a file is mapped once for all ranks of the process
+ * (scripts/tsan_map.c). */
 #ifdef __SANITIZE_THREAD__
 #define COUNTS 0
 #else

@@ -50,7 +50,8 @@ static void *kill_now(void *process)
     return NULL;
 }
 
-/* Both others have used the regions; one of them stands still, and so can let go of nothing until it dies. */
+/* Both others have used the regions; one of them stands still, and so can let go of nothing until
+ * it dies. */
 static void owner(llcl_context_t *context, const struct shared *shared)
 {
     llcl_region_t *regions[MOST];

@@ -15,7 +15,8 @@ struct changer {
     uint64_t stop, turns;
 };
 
-/* Both values stay for about as long as a call takes, so that it meets the change at any of its steps. */
+/* Both values stay for about as long as a call takes, so that it meets the change at any of its
+ * steps. */
 static void flip(uint64_t *field, uint64_t right, uint64_t wrong)
 {
     int i;
@@ -23,7 +24,8 @@ static void flip(uint64_t *field, uint64_t right, uint64_t wrong)
         __atomic_store_n(field, i < TURN ? wrong : right, __ATOMIC_RELAXED);
 }
 
-/* One span after the other has a wrong offset, size or key for a moment. The wrong key is none that a later region gets. */
+/* One span after the other has a wrong offset, size or key for a moment. The wrong key is none that
+ * a later region gets. */
 static void *change(void *data)
 {
     struct changer *it = data;

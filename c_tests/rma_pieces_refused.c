@@ -12,7 +12,8 @@ enum { BYTES = 4096 };
 static struct shared target, mine;
 static unsigned char kept[2][BYTES];
 
-/* So many bytes at the beginning of both sides may have moved before a refusal: a list is copied as it is read. */
+/* So many bytes at the beginning of both sides may have moved before a refusal: a list is copied as
+ * it is read. */
 static size_t may_move;
 
 /* What lies on both sides before a refusal is what lies there afterwards. */
@@ -218,7 +219,8 @@ static void lists(llcl_context_t *context)
     ours[0].size = theirs[0].size = SIZE_MAX - 8;
     REFUSED(v, it, LLCL_ERR_RANGE, "");
     ours[0].size = theirs[0].size = 8;
-    /* The spans before the first wrong one may have moved, those behind it have not, and the sentence names it. */
+    /* The spans before the first wrong one may have moved, those behind it have not, and the
+     * sentence names it. */
     may_move = 8;
     theirs[1].place.offset = BYTES - 7;
     REFUSED(v, it, LLCL_ERR_RANGE, "remotes[1]: ");

@@ -15,7 +15,8 @@ static void post(llcl_context_t *context, const struct transfer *transfer)
     write.source = transfer->local;
     write.destination = transfer->remote;
     write.size = transfer->size;
-    /* Adds nothing to the beginning of the region, which is a guard: sizes alone are asked about. */
+    /* Adds nothing to the beginning of the region, which is a guard: sizes alone are asked
+     * about. */
     write.signal = transfer->remote;
     write.signal.offset = 0;
     write.signal_op = LLCL_SIGNAL_ADD;

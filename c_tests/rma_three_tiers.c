@@ -6,7 +6,8 @@
  */
 #include "wild.h"
 
-/* What the 8 bytes at `remote` are after each operation, from 40, when `memory` and `local` hold 7. */
+/* What the 8 bytes at `remote` are after each operation, from 40, when `memory` and `local` hold
+ * 7. */
 static uint64_t effect(int operation)
 {
     switch (operation) {

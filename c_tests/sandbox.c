@@ -59,7 +59,8 @@ int prctl(int option, ...)
     return (int)syscall(SYS_prctl, option, arguments[0], arguments[1], arguments[2], arguments[3]);
 }
 
-/* From here on the kernel answers `error` to this process where it makes the call, and to its children. */
+/* From here on the kernel answers `error` to this process where it makes the call, and to its
+ * children. */
 static int refuse(int call, int error)
 {
     struct sock_filter code[] = {

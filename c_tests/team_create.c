@@ -27,7 +27,8 @@ static void check_team(llcl_team_t *team, const uint32_t *ranks, uint32_t n, str
     CHECK_OK(llcl_team_barrier(team));
 }
 
-/* Every set of ranks with this one in it, in rising order and turned; the others do theirs at the same time. */
+/* Every set of ranks with this one in it, in rising order and turned; the others do theirs at the
+ * same time. */
 static void sets(llcl_context_t *context, struct shared *memory)
 {
     uint32_t size = llcl_size(context), me = llcl_rank(context), most = size < 5 ? size : 5;
@@ -52,7 +53,8 @@ static void sets(llcl_context_t *context, struct shared *memory)
     }
 }
 
-/* Several teams of one list that live at the same time, ended in another order than they were made. */
+/* Several teams of one list that live at the same time, ended in another order than they were
+ * made. */
 static void alike(llcl_context_t *context, struct shared *memory)
 {
     uint32_t size = llcl_size(context), ranks[COLL_MOST], i;

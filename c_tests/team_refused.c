@@ -8,7 +8,8 @@
 #define MOST 1200
 #define REFUSALS 100
 
-/* Rank 0 fills its table by teams of itself. In the end a few entries may be left: which ones a name can take is chance. */
+/* Rank 0 fills its table by teams of itself. In the end a few entries may be left: which ones a
+ * name can take is chance. */
 static uint32_t fill(llcl_context_t *context, llcl_team_t **teams)
 {
     uint32_t self = 0, made = 0, refused = 0;

@@ -39,7 +39,8 @@ static llcl_team_t *team_of_the_living(llcl_context_t *context, uint32_t victim)
     return team;
 }
 
-/* What the living do together: a sum, a split by halves, and what llcl_allgather_bytes would have done. */
+/* What the living do together: a sum, a split by halves, and what llcl_allgather_bytes would have
+ * done. */
 static void work(llcl_context_t *context, llcl_team_t *team, uint32_t victim)
 {
     uint32_t me = llcl_rank(context), in_team = llcl_team_rank(team), i;
@@ -97,7 +98,7 @@ static void run(llcl_context_t *context)
     CHECK_STATUS(llcl_team_barrier(world), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
     CHECK_OK(llcl_team_free(team));
-    /* The same list once more. */
+    /* The list of the living makes a second team, too. */
     team = team_of_the_living(context, victim);
     work(context, team, victim);
     CHECK_OK(llcl_team_free(team));

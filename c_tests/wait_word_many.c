@@ -52,7 +52,8 @@ static void sleepers(llcl_context_t *context, struct shared *target)
         CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
-/* Wakes one word at a time, in a shuffled order, and expects its sleepers' answers and no other's. */
+/* Wakes one word at a time, in a shuffled order, and expects its sleepers' answers and no
+ * other's. */
 static void waker(llcl_context_t *context, struct shared *target)
 {
     uint64_t state = 4711, round;

@@ -84,7 +84,8 @@ static void by_peer(llcl_context_t *context, int kind)
         int64_t best = INT64_MAX;
         if (how == WILD_READ)
             continue;
-        /* A long write moves its words in no particular pieces: fine for waking, a race to a checker. */
+        /* A long write moves its words in no particular pieces: fine for waking, a race to a
+         * checker. */
         if (how == WAKE_WRITE_LARGE && test_in_threads())
             continue;
         wild.remote = how == WILD_SIGNAL ? remote_at(&data, 1, 0) : target.remote[1];

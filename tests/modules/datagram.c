@@ -36,7 +36,8 @@ typedef struct {
     int is_dead;
 } peer_t;
 
-/* Each class has a socket of its own, since a full queue in the kernel delays all frames that go through it. */
+/* Each class has a socket of its own, since a full queue in the kernel delays all frames that go
+ * through it. */
 struct llcl_wire_lane {
     uint64_t name; /* a random number; the card, and a part of the sockets' addresses */
     uint32_t rank, size;
@@ -61,7 +62,8 @@ static int32_t probe(const llcl_wire_host_t *host, char *why, size_t size)
 
 /* ---- open and close ---- */
 
-/* Writes the address of a class's socket, in the abstract name space (no file remains after a crash), and returns its length. */
+/* Writes the address of a class's socket, in the abstract name space (no file remains after a
+ * crash), and returns its length. */
 static socklen_t address_of(struct sockaddr_un *address, uint64_t name, uint32_t cls)
 {
     char *path = address->sun_path;
@@ -180,7 +182,8 @@ static void tell(llcl_wire_lane_t *it, uint32_t event, uint32_t peer, uint64_t t
     place->event = event;
     place->peer = peer;
     place->tag = tag;
-    /* The write fails only if the counter is at its maximum, and then the bell is readable already. */
+    /* The write fails only if the counter is at its maximum, and then the bell is readable
+     * already. */
     if (it->is_armed && write(it->bell, &one, sizeof one) < 0)
         return;
 }
@@ -194,7 +197,8 @@ static int32_t connect_peer(llcl_wire_lane_t *it, uint32_t peer, const void *byt
     return LLCL_OK;
 }
 
-/* Sends a frame. Drops a frame for a peer whose process has ended: libllcl hears of the death from others. */
+/* Sends a frame. Drops a frame for a peer whose process has ended: libllcl hears of the death from
+ * others. */
 static int32_t send_frame(llcl_wire_lane_t *it, uint32_t cls, const llcl_wire_command_t *command, struct sockaddr_un *to, socklen_t length)
 {
     head_t head = {it->name, it->rank, 0};
@@ -295,7 +299,8 @@ static void disarm(llcl_wire_lane_t *it)
         return;
 }
 
-/* Frames of the dead peer that are still in this rank's sockets do not arrive after this: receive_frame() drops them. */
+/* Frames of the dead peer that are still in this rank's sockets do not arrive after this:
+ * receive_frame() drops them. */
 static int32_t fence(llcl_wire_lane_t *it, uint32_t peer)
 {
     it->peers[peer].is_dead = 1;

@@ -115,7 +115,7 @@ static void allreduce_1m(long n) {
 #include <pthread.h>
 
 #define THREADS 8
-/* The same handlers as asked() and reply(), for threads that run handlers at the same time. */
+/* asked() and reply() for threads that run handlers at the same time: they count atomically. */
 static void asked_by_any(gex_Token_t token) {
     __atomic_fetch_add(&requests, 1, __ATOMIC_RELAXED);
     gex_AM_ReplyShort0(token, 206, 0);
