@@ -136,10 +136,13 @@ pub(super) fn complete_if(
     if !on_local.is_none_or(|it| it.is_ready()) || !on_complete.is_ready() || !done() {
         return None;
     }
-    if let Some(on_local) = on_local {
-        on_local.fire(Status::OK, context.waiters());
+    // SAFETY: is_ready() has checked both, and the user keeps them valid until they have fired.
+    unsafe {
+        if let Some(on_local) = on_local {
+            on_local.fire(Status::OK, context.waiters());
+        }
+        on_complete.fire(Status::OK, context.waiters());
     }
-    on_complete.fire(Status::OK, context.waiters());
     Some(LLCL_OK)
 }
 
@@ -219,7 +222,9 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
 /// the reason told at wake().
 #[inline(never)]
 extern "C" fn complete(waiters: &Waiters, on_complete: &Completion) -> i32 {
-    on_complete.fire(Status::OK, waiters);
+    // SAFETY: the callers have asked can_call() or can_set(), and the user keeps it valid until it
+    // has fired.
+    unsafe { on_complete.fire(Status::OK, waiters) };
     unforeseen_ok()
 }
 

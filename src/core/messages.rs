@@ -153,7 +153,8 @@ impl Poster {
             // accepted.
             Err(_) if tag != 0 && !self.post.forget(tag) => {
                 if send.kind != BULK {
-                    send.on_local.fire(Status::ERR_PEER_DEAD, self.routes.waiters());
+                    // SAFETY: checked above, and the user keeps it valid until it has fired.
+                    unsafe { send.on_local.fire(Status::ERR_PEER_DEAD, self.routes.waiters()) };
                 }
                 Ok(())
             }
@@ -205,7 +206,8 @@ impl Poster {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             }
             let write = write_of(send);
-            if by_caller::attempt(&self.routes, &write, local)? != Outcome::Done {
+            // SAFETY: the payload is the caller's, valid during the call.
+            if unsafe { by_caller::attempt(&self.routes, &write, local)? } != Outcome::Done {
                 return self.am_queue(send, message_sender, local, tag);
             }
         }
@@ -225,7 +227,8 @@ impl Poster {
             return Err(Error::bare(Status::RETRY_NO_CREDIT));
         }
         if send.kind != BULK {
-            send.on_local.fire(Status::OK, self.routes.waiters());
+            // SAFETY: checked before, and the user keeps it valid until it has fired.
+            unsafe { send.on_local.fire(Status::OK, self.routes.waiters()) };
         }
         Ok(())
     }

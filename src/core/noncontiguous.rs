@@ -135,7 +135,8 @@ impl Poster {
             if flags & FLAG_DONE != 0 {
                 return Ok(Accepted::Done);
             }
-            on_complete.fire(Status::OK, self.routes.waiters());
+            // SAFETY: checked above, and the user keeps it valid until it has fired.
+            unsafe { on_complete.fire(Status::OK, self.routes.waiters()) };
             return Ok(Accepted::Fires);
         }
         if later && !self.lane.room().admits() {

@@ -226,7 +226,10 @@ impl Poster {
         if completions.iter().all(Completion::is_nothing) {
             return self.routes.unreported().note(later.peer(), "a parked request", error);
         }
-        completions.iter().for_each(|it| it.fire(error.status, self.routes.waiters()));
+        for completion in completions {
+            // SAFETY: the request was accepted, so it is valid and its user keeps it.
+            unsafe { completion.fire(error.status, self.routes.waiters()) };
+        }
     }
 }
 

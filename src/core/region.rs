@@ -299,7 +299,10 @@ impl Regions {
         // begin.
         self.routes.fabric().register(key.0, address, size)?;
         let word = self.segment.live(index);
-        let learned = self.routes.own().learn(key, word, || Ok((mapping, address, size as u64)));
+        let make = || Ok((mapping, address, size as u64));
+        // SAFETY: the segment outlives the ports. The bytes are those of the mapping, or the user
+        // keeps them until the region is freed.
+        let learned = unsafe { self.routes.own().learn(key, word, make) };
         if let Err(error) = learned {
             // No rank knows its key yet.
             let _ = self.routes.fabric().deregister(key.0);

@@ -209,8 +209,12 @@ impl Services {
             .inspect_err(|_| notices::take_back(&command))
     }
 
-    /// Fires a completion; see Completion::fire().
-    pub fn fire(&self, completion: &Completion, status: Status) {
-        completion.fire(status, self.routes.waiters());
+    /// Fires a completion.
+    ///
+    /// # Safety
+    /// As of Completion::fire().
+    pub unsafe fn fire(&self, completion: &Completion, status: Status) {
+        // SAFETY: as the caller promises.
+        unsafe { completion.fire(status, self.routes.waiters()) };
     }
 }

@@ -244,13 +244,14 @@ impl Poster {
         }
         let outcome = match by_caller::signal_needs_owner(&self.routes, command)? {
             true => Outcome::NeedsOwner,
-            false => by_caller::attempt(&self.routes, command, *local)?,
+            // SAFETY: the user keeps the local memory valid until the operation has ended.
+            false => unsafe { by_caller::attempt(&self.routes, command, *local)? },
         };
         match outcome {
             Outcome::Done if flags & FLAG_DONE != 0 => Ok(Accepted::Done),
             Outcome::Done => {
-                command.on_local.fire(Status::OK, self.routes.waiters());
-                command.on_complete.fire(Status::OK, self.routes.waiters());
+                // SAFETY: check() has checked both, and the user keeps them valid.
+                unsafe { command.fire(Status::OK, self.routes.waiters()) };
                 Ok(Accepted::Fires)
             }
             _ if execution == Execution::Direct => {

@@ -8,57 +8,20 @@ use crate::engine::command::{Command, Op};
 use crate::engine::pieces::Piece;
 use crate::engine::routes::Routes;
 use crate::fail;
-use crate::transport::address::{ANY, Address, Key};
+use crate::transport::address::{Address, Key};
 use crate::transport::port::Port;
 use crate::transport::{Access, PAIRS, Pair};
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
+mod local;
+
+pub use local::Local;
+
 /// How often an operation is tried if another thread unmaps the region between its look-up and its
 /// access.
 const LOOKS: usize = 4;
-
-/// The local side of an operation.
-#[derive(Clone, Copy, Debug)]
-pub enum Local {
-    /// Memory that stays valid until the operation has ended.
-    Pointer(*mut u8),
-    /// An address in a region of this rank, which another thread may free at any moment; or, with
-    /// the key ANY, any address of this process.
-    Region(Address),
-}
-
-impl Local {
-    /// The address. The caller is pinned for as long as it uses it.
-    pub fn resolve(self, routes: &Routes, size: u64) -> Result<*mut u8> {
-        match self {
-            Local::Pointer(pointer) => Ok(pointer),
-            Local::Region(address) => match routes.own().find_near(address, size) {
-                Some(pointer) => Ok(pointer),
-                None => missing(routes, address, size),
-            },
-        }
-    }
-}
-
-/// The error for a local address that was not found.
-#[cold]
-fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
-    if Key(address.key) == ANY {
-        let from = address.offset;
-        let most = u64::MAX - from;
-        fail!(ERR_RANGE, "size is {size}, expected at most {most}: the bytes begin at {from:#x}");
-    }
-    match routes.own().length(Key(address.key)) {
-        Some(length) => address.check(size, length)?,
-        None if Key(address.key).owner() != routes.own().peer => {
-            fail!(ERR_KEY, "local key {:#x} is no key of rank {}", address.key, routes.own().peer)
-        }
-        None => {}
-    }
-    fail!(ERR_KEY, "local key {:#x} names no live region of this context", address.key)
-}
 
 /// How far an attempt has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,28 +69,43 @@ pub unsafe fn copy_word(from: *const u8, to: *mut u8) {
 /// Executes a command as far as this thread can. After an error that is no retry status a part of
 /// the bytes may have been copied: the key of a read by the kernel is checked after the copy, and
 /// the signal of a write is changed after the data.
-pub fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
+///
+/// # Safety
+/// Memory that `local` names by a pointer or by the key ANY is valid for the bytes of the command;
+/// a null pointer is valid for the result of an atomic operation.
+pub unsafe fn attempt(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
     let port = routes.port(command.peer)?;
+    // SAFETY: as the caller promises.
+    let transfer = |direction| unsafe { transfer(routes, port, command, local, direction) };
     match command.op {
-        Op::READ => transfer(routes, port, command, local, Direction::FromPeer),
-        Op::WRITE => transfer(routes, port, command, local, Direction::ToPeer),
+        Op::READ => transfer(Direction::FromPeer),
+        Op::WRITE => transfer(Direction::ToPeer),
         Op::WRITE_SIGNAL => {
             // An invalid signal is refused before any data is copied.
             check_word(routes, port, command.signal, 8)?;
-            match transfer(routes, port, command, local, Direction::ToPeer)? {
+            match transfer(Direction::ToPeer)? {
                 Outcome::Done => signal(routes, port, command),
                 other => Ok(other),
             }
         }
-        Op::ATOMIC => atomic_operation(routes, port, command, local),
+        // SAFETY: as the caller promises.
+        Op::ATOMIC => unsafe { atomic_operation(routes, port, command, local) },
         _ => fail!(ERR_INTERNAL, "a command of kind {:?} has no direct form", command.op),
     }
 }
 
 /// Like attempt(), for a command that was accepted. If the fabric has forgotten the remote key
 /// since, the command goes to its owner, which checks the key anyway.
-pub fn attempt_accepted(routes: &Routes, command: &Command, local: Local) -> Result<Outcome> {
-    match attempt(routes, command, local) {
+///
+/// # Safety
+/// As of attempt().
+pub unsafe fn attempt_accepted(
+    routes: &Routes,
+    command: &Command,
+    local: Local,
+) -> Result<Outcome> {
+    // SAFETY: as the caller promises.
+    match unsafe { attempt(routes, command, local) } {
         // The key was known when the command was accepted. Not so for device atomics: the owner
         // does not execute them, so the executor retries until the question was answered.
         Err(error)
@@ -146,7 +124,11 @@ enum Direction {
     ToPeer,
 }
 
-fn transfer(
+/// A read or a write.
+///
+/// # Safety
+/// As of attempt().
+unsafe fn transfer(
     routes: &Routes,
     port: &Port,
     command: &Command,
@@ -159,7 +141,8 @@ fn transfer(
             let _pinned = pin();
             if let Some(theirs) = port.find(remote, size) {
                 let ours = local.resolve(routes, size)?;
-                // SAFETY: both look-ups vouch for `size` bytes while we are pinned.
+                // SAFETY: find() vouches for `size` bytes while we are pinned, and so does
+                // resolve() for a region; the caller does for other local memory.
                 unsafe {
                     match direction {
                         Direction::FromPeer => copy(theirs, ours, size as usize),
@@ -182,7 +165,9 @@ fn transfer(
                 return Ok(if posted { Outcome::NeedsPost } else { Outcome::NeedsOwner });
             }
             Access::Kernel(address) => {
-                let copied = kernel_copy(routes, port, command, local, direction, address);
+                // SAFETY: as the caller promises.
+                let copied =
+                    unsafe { kernel_copy(routes, port, command, local, direction, address) };
                 if matches!(&copied, Err(error) if error.status == Status::ERR_PEER_DEAD) {
                     // The kernel reports the death before the launcher does. All threads of this
                     // rank treat the peer as dead from now on.
@@ -195,7 +180,11 @@ fn transfer(
     vanished(port, remote)
 }
 
-fn kernel_copy(
+/// A read or a write by a system call, of memory that the peer has at `theirs`.
+///
+/// # Safety
+/// As of attempt().
+unsafe fn kernel_copy(
     routes: &Routes,
     port: &Port,
     command: &Command,
@@ -207,7 +196,8 @@ fn kernel_copy(
     let copied = {
         let _pinned = pin();
         let ours = local.resolve(routes, command.size)?;
-        // SAFETY: resolve() vouches for `size` bytes while we are pinned.
+        // SAFETY: resolve() vouches for a region's bytes while we are pinned; the caller does for
+        // other local memory.
         unsafe {
             match direction {
                 Direction::FromPeer => transport.kernel_read(port, &[Pair { ours, theirs, size }]),
@@ -237,7 +227,15 @@ fn kernel_copy(
 
 /// Copies the first pieces of the list by one system call, as many as lie in memory that the kernel
 /// can copy. Returns their number. 0: fewer than two; the caller uses attempt().
-pub fn attempt_pieces(routes: &Routes, peer: u32, is_read: bool, list: &[Piece]) -> Result<usize> {
+///
+/// # Safety
+/// The local side of each piece is valid for its bytes.
+pub unsafe fn attempt_pieces(
+    routes: &Routes,
+    peer: u32,
+    is_read: bool,
+    list: &[Piece],
+) -> Result<usize> {
     let Some(port) = routes.known(peer) else { return Ok(0) };
     let transport = routes.transport(port);
     if list.len() < 2 || !matches!(transport.registered_access(port), Access::Kernel(_)) {
@@ -253,8 +251,7 @@ pub fn attempt_pieces(routes: &Routes, peer: u32, is_read: bool, list: &[Piece])
     if pairs.len() < 2 {
         return Ok(0);
     }
-    // SAFETY: the local sides were looked up when the pieces were accepted, and the user keeps them
-    // valid until the completion has fired.
+    // SAFETY: as the caller promises.
     let copied = unsafe {
         match is_read {
             true => transport.kernel_read(port, &pairs),
@@ -290,7 +287,11 @@ fn signal(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
     Ok(done.map_or(Outcome::SignalNeedsOwner, |_| Outcome::Done))
 }
 
-fn atomic_operation(
+/// An atomic operation.
+///
+/// # Safety
+/// As of attempt().
+unsafe fn atomic_operation(
     routes: &Routes,
     port: &Port,
     command: &Command,
@@ -306,7 +307,7 @@ fn atomic_operation(
         return Ok(Outcome::NeedsOwner);
     };
     let place = local.resolve(routes, 0)?;
-    // SAFETY: the user keeps the place of the result valid until the completion has fired.
+    // SAFETY: as the caller promises.
     unsafe { atomic::deliver(place, command.kind, old) };
     Ok(Outcome::Done)
 }

@@ -4,6 +4,8 @@
 use crate::engine::atomic::kind;
 use crate::engine::completion::Completion;
 use crate::transport::address::Address;
+use crate::transport::waiters::Waiters;
+use crate::util::status::Status;
 
 /// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +117,18 @@ impl Command {
         (signal.code, signal.operand) = (code, operand);
         (signal.on_local, signal.on_complete) = (on_local, on_complete);
         signal
+    }
+
+    /// Fires both completions.
+    ///
+    /// # Safety
+    /// As of Completion::fire(), for both.
+    pub unsafe fn fire(&self, status: Status, waiters: &Waiters) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            self.on_local.fire(status, waiters);
+            self.on_complete.fire(status, waiters);
+        }
     }
 
     /// A command with an operation and a peer; all else is 0, null or nothing.

@@ -136,12 +136,15 @@ impl Completion {
         self.is_valid() && (self.kind != CALL || has_room(2))
     }
 
-    /// Fires: calls the function or changes the word, and wakes the threads that sleep on it. To be
-    /// called once for each accepted operation.
+    /// Fires: calls the function or changes the word, and wakes the threads that sleep on it.
+    ///
+    /// # Safety
+    /// It is_valid(), its user still keeps what it names, and it fires once for each operation.
     #[inline(always)]
-    pub fn fire(&self, status: Status, waiters: &Waiters) {
+    pub unsafe fn fire(&self, status: Status, waiters: &Waiters) {
         if self.kind != NONE {
-            self.fire_something(status, waiters);
+            // SAFETY: as the caller promises.
+            unsafe { self.fire_something(status, waiters) };
         }
     }
 
@@ -161,22 +164,26 @@ impl Completion {
         waiters.touched_anything();
     }
 
+    /// fire() for a kind other than NONE, with the contract of fire().
     #[inline(never)]
-    fn fire_something(&self, status: Status, waiters: &Waiters) {
+    unsafe fn fire_something(&self, status: Status, waiters: &Waiters) {
         if self.kind == CALL {
-            // SAFETY: the user gave a function of this type, see the type's doc; null was refused.
+            // SAFETY: as the caller promises, the address of such a function.
             let call = unsafe { std::mem::transmute::<*const c_void, Callback>(self.call) };
             run(Call { call, data: self.target, status }, waiters);
             return;
         }
-        self.change_word(status);
+        // SAFETY: of the other kinds, each of which names a word; else as the caller promises.
+        unsafe { self.change_word(status) };
         waiters.touched_word(self.target as u64);
     }
 
-    /// Changes the word of a STORE or ADD completion. The caller wakes the threads that sleep on
-    /// it.
-    pub fn change_word(&self, status: Status) {
-        // SAFETY: an aligned word that its user keeps alive until now, as the type's doc says.
+    /// Changes the word of a STORE or ADD. The caller wakes the threads that sleep on it.
+    ///
+    /// # Safety
+    /// As of fire(); the kind is STORE or ADD.
+    pub unsafe fn change_word(&self, status: Status) {
+        // SAFETY: as the caller promises, an aligned word.
         let word = unsafe { AtomicU64::from_ptr(self.target.cast()) };
         // Release, always: a thread that sees the word sees what the operation has written.
         match (self.kind, status) {

@@ -114,30 +114,31 @@ impl LaneState {
             }
             _ => {}
         }
-        let stage =
-            match by_caller::attempt_accepted(routes, &command, Local::Pointer(command.local)) {
-                Ok(Outcome::Done) => {
-                    fire(routes, &command, Status::OK);
-                    return true;
-                }
-                // Another thread is in its first use of the region, see Port::learn().
-                Err(error) if error.status.is_retry() => return false,
-                Err(error) => {
-                    fire_failure(routes, &command, &error);
-                    return true;
-                }
-                Ok(Outcome::SignalNeedsOwner) => Stage::Word,
-                Ok(Outcome::NeedsOwner) if command.op == Op::ATOMIC => Stage::Word,
-                Ok(Outcome::NeedsOwner) => Stage::Data { done: 0 },
-                Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
-                // See WITH_SIGNAL.
-                Ok(Outcome::NeedsPost) if goes_to_owner(routes, &command) => {
-                    Stage::Data { done: 0 }
-                }
-                Ok(Outcome::NeedsPost) => {
-                    InFlight::first_posted(command.size, routes.fabric().remote_most())
-                }
-            };
+        // SAFETY: the command was accepted, and its user keeps its memory valid until it has ended;
+        // the bytes of one that is `carried` are valid during this call.
+        let end =
+            unsafe { by_caller::attempt_accepted(routes, &command, Local::Pointer(command.local)) };
+        let stage = match end {
+            Ok(Outcome::Done) => {
+                fire(routes, &command, Status::OK);
+                return true;
+            }
+            // Another thread is in its first use of the region, see Port::learn().
+            Err(error) if error.status.is_retry() => return false,
+            Err(error) => {
+                fire_failure(routes, &command, &error);
+                return true;
+            }
+            Ok(Outcome::SignalNeedsOwner) => Stage::Word,
+            Ok(Outcome::NeedsOwner) if command.op == Op::ATOMIC => Stage::Word,
+            Ok(Outcome::NeedsOwner) => Stage::Data { done: 0 },
+            Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
+            // See WITH_SIGNAL.
+            Ok(Outcome::NeedsPost) if goes_to_owner(routes, &command) => Stage::Data { done: 0 },
+            Ok(Outcome::NeedsPost) => {
+                InFlight::first_posted(command.size, routes.fabric().remote_most())
+            }
+        };
         self.start(routes, command, stage, carried)
     }
 

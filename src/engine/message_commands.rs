@@ -24,7 +24,10 @@ impl LaneState {
         deferred.order = self.order;
         if deferred.needs_data {
             let mut write = deferred.write();
-            match by_caller::attempt_accepted(routes, &write, Local::Pointer(write.local)) {
+            // SAFETY: the message was accepted; its user keeps the payload until on_local.
+            let end =
+                unsafe { by_caller::attempt_accepted(routes, &write, Local::Pointer(write.local)) };
+            match end {
                 Ok(Outcome::Done) => deferred.needs_data = false,
                 Err(error) => deferred.end(&self.post, error.status),
                 Ok(_) => {

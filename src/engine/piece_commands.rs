@@ -20,7 +20,9 @@ impl LaneState {
             // end pieces.
             let pieces = unsafe { &mut *place };
             let (is_read, rest) = pieces.rest();
-            match by_caller::attempt_pieces(routes, command.peer, is_read, rest) {
+            // SAFETY: the local sides were looked up when the pieces were accepted, and the user
+            // keeps them valid until the completion has fired.
+            match unsafe { by_caller::attempt_pieces(routes, command.peer, is_read, rest) } {
                 Ok(0) => {}
                 Ok(done) => {
                     pieces.next += done;
@@ -29,7 +31,10 @@ impl LaneState {
                 Err(error) => pieces.fail(error),
             }
             let Some(piece) = pieces.peek(place) else { break };
-            match by_caller::attempt_accepted(routes, &piece, Local::Pointer(piece.local)) {
+            // SAFETY: as above.
+            let end =
+                unsafe { by_caller::attempt_accepted(routes, &piece, Local::Pointer(piece.local)) };
+            match end {
                 Ok(Outcome::Done) => pieces.next += 1,
                 Err(error) if error.status.is_retry() => return false,
                 Err(error) => pieces.fail(error),
@@ -93,7 +98,8 @@ impl LaneState {
             Some((whole, None)) => {
                 let signal = whole.signal_alone();
                 let nowhere = Local::Pointer(std::ptr::null_mut());
-                match by_caller::attempt_accepted(routes, &signal, nowhere) {
+                // SAFETY: the signal has no result, so its place may be null.
+                match unsafe { by_caller::attempt_accepted(routes, &signal, nowhere) } {
                     Ok(Outcome::Done) => fire(routes, &signal, Status::OK),
                     Err(error) if !error.status.is_retry() => {
                         fire_failure(routes, &signal, &error);

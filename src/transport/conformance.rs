@@ -211,7 +211,8 @@ impl Pair {
         if self.own {
             let live = self.memory.live(index);
             let make = || Ok((kept.take(), base, size as u64));
-            self.here.port.learn(key, live, make).unwrap();
+            // SAFETY: this end has the memory with `live`; the bytes are those of the mapping.
+            unsafe { self.here.port.learn(key, live, make).unwrap() };
         }
         (key, base, kept)
     }

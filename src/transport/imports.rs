@@ -250,7 +250,9 @@ impl ImportTable {
     /// this key: memory that a peer requests, or that this rank accesses as its own peer, must lie
     /// in a region.
     pub fn know_own_memory(&self) {
-        self.learn(ANY, std::ptr::null_mut(), EVERYTHING, (&raw const NO_LIFE).cast_mut());
+        let live = (&raw const NO_LIFE).cast_mut();
+        // SAFETY: NO_LIFE is static; who uses the key ANY vouches for the memory.
+        unsafe { self.learn(ANY, std::ptr::null_mut(), EVERYTHING, live) };
     }
 
     /// The address of an operation's local buffer: in an own region, or anywhere by the key
@@ -285,9 +287,12 @@ impl ImportTable {
         key != 0 && Key(key).index() == index && !entry.lives(key)
     }
 
-    /// Fills an empty entry, for which there is room. The callers hold a lock; `live` outlives the
-    /// table.
-    pub fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {
+    /// Fills an empty entry, for which there is room. The callers hold a lock.
+    ///
+    /// # Safety
+    /// `live` outlives the table. The `length` bytes at `base` stay valid until `live` has lost the
+    /// key or forget() has emptied the entry, and quiesce() has returned since.
+    pub unsafe fn learn(&self, key: Key, base: *mut u8, length: u64, live: *mut AtomicU64) {
         let entry = self.entry(key.0);
         entry.base.store(base, Ordering::Relaxed);
         entry.length.store(length, Ordering::Relaxed);
@@ -337,14 +342,16 @@ mod tests {
         for at in [0, 3, 4, 999] {
             table.grow(at).unwrap();
             let (key, word) = (Key::new(at, 5, 7), live[at].as_ptr());
-            table.learn(key, word.cast(), 8, (&raw const live[at]).cast_mut());
+            // SAFETY: the words of `live` outlive the uses of the table.
+            unsafe { table.learn(key, word.cast(), 8, (&raw const live[at]).cast_mut()) };
             assert_eq!(find(key.0), Some(word.cast()));
             assert!(table.knows(key) && table.count() <= 1024);
         }
         assert!(find(Key::new(3, 5, 7).0).is_some());
         let (device, live) = (Key::new(5, 5, 7 | DEVICE), AtomicU64::new(0));
         live.store(device.0, Ordering::Relaxed);
-        table.learn(device, live.as_ptr().cast(), 8, (&raw const live).cast_mut());
+        // SAFETY: as above.
+        unsafe { table.learn(device, live.as_ptr().cast(), 8, (&raw const live).cast_mut()) };
         assert!(find(device.0).is_none() && table.length(device) == Some(8));
         for absent in [0, 1, Key::new(7, 5, 7).0, Key::new(1024 + 3, 5, 7).0, Key::new(3, 5, 8).0] {
             assert_eq!(find(absent), None, "{absent:#x}");

@@ -157,7 +157,11 @@ impl Port {
     ///
     /// RETRY_BUSY: a signal handler has interrupted this very function, or the caller is pinned, so
     /// quiesce() would wait for itself.
-    pub fn learn(
+    ///
+    /// # Safety
+    /// `live` outlives the port. The bytes that `make` answers belong to the mapping that it
+    /// answers, or stay valid until `live` has lost the key and quiesce() has returned since.
+    pub unsafe fn learn(
         &self,
         key: Key,
         live: *mut AtomicU64,
@@ -182,7 +186,8 @@ impl Port {
             drop(old);
         }
         learned.mappings.insert(key.index(), mapping);
-        self.imports.learn(key, base, length, live);
+        // SAFETY: as the caller promises; a mapping in `learned` is kept until forget(), quiesce().
+        unsafe { self.imports.learn(key, base, length, live) };
         Ok(())
     }
 

@@ -214,7 +214,8 @@ impl Asynchronous {
             if let Err(error) = started {
                 let leaving = team.services.must_stay().is_err();
                 let status = if leaving { Status::ERR_CANCELED } else { error.status };
-                team.services.fire(&request.completion, status);
+                // SAFETY: the call was accepted, so it is valid and its user keeps it.
+                unsafe { team.services.fire(&request.completion, status) };
             }
         }
     }

@@ -6,6 +6,11 @@ fn waiters() -> Box<Waiters> {
     unsafe { Box::new(std::mem::zeroed()) }
 }
 
+fn fire(completion: &Completion, status: Status, waiters: &Waiters) {
+    // SAFETY: each completion of these tests is valid, and what it names outlives it.
+    unsafe { completion.fire(status, waiters) };
+}
+
 /// The state that the callbacks of one test share.
 struct Log {
     waiters: Box<Waiters>,
@@ -37,7 +42,7 @@ unsafe extern "C" fn note(data: *mut c_void, status: Status) {
     let step = unsafe { &*data.cast::<Step>() };
     assert!(in_callback());
     step.log.note(format!("{} {}", step.name, status.0));
-    step.fires.iter().for_each(|inner| inner.completion().fire(Status::OK, &step.log.waiters));
+    step.fires.iter().for_each(|inner| fire(&inner.completion(), Status::OK, &step.log.waiters));
     if !step.fires.is_empty() {
         step.log.note(format!("{} returns", step.name));
     }
@@ -56,7 +61,7 @@ fn a_callback_that_fires_inside_another_runs_after_it_in_order() {
     let log = log();
     let a = step(&log, "a", vec![step(&log, "a1", vec![])]);
     let outer = step(&log, "outer", vec![a, step(&log, "b", vec![])]);
-    outer.completion().fire(Status::ERR_KEY, &log.waiters);
+    fire(&outer.completion(), Status::ERR_KEY, &log.waiters);
     let expected = ["outer -10", "outer returns", "a 0", "a returns", "b 0", "a1 0"];
     assert_eq!(*log.lines.borrow(), expected);
     assert!(!in_callback());
@@ -81,7 +86,7 @@ fn the_stack_does_not_grow_with_a_chain() {
             chain.frame.set(frame);
         }
         if chain.left.replace(chain.left.get() - 1) > 1 {
-            completion(chain).fire(Status::OK, &chain.waiters);
+            fire(&completion(chain), Status::OK, &chain.waiters);
         }
     }
     fn completion(chain: &Chain) -> Completion {
@@ -89,7 +94,7 @@ fn the_stack_does_not_grow_with_a_chain() {
         Completion { kind: CALL, call: next as *const c_void, target, ..Completion::NOTHING }
     }
     let chain = Chain { waiters: waiters(), left: Cell::new(100_000), frame: Cell::new(0) };
-    completion(&chain).fire(Status::OK, &chain.waiters);
+    fire(&completion(&chain), Status::OK, &chain.waiters);
     assert_eq!(chain.left.get(), 0);
 }
 
@@ -102,7 +107,7 @@ fn sixty_four_callbacks_have_room_to_wait_and_no_more_are_accepted() {
         for (fired, inner) in step.fires.iter().enumerate() {
             assert!(has_room(WAITING - fired) && !has_room(WAITING - fired + 1));
             assert!(inner.completion().is_ready() == (fired + 2 <= WAITING));
-            inner.completion().fire(Status::OK, &step.log.waiters);
+            fire(&inner.completion(), Status::OK, &step.log.waiters);
         }
         assert!(has_room(0) && !has_room(1));
     }
@@ -112,7 +117,7 @@ fn sixty_four_callbacks_have_room_to_wait_and_no_more_are_accepted() {
         let inner = (0..WAITING).map(|i| step(&log, &i.to_string(), vec![])).collect();
         let outer = step(&log, "outer", inner);
         let completion = Completion { call: fill as *const c_void, ..outer.completion() };
-        completion.fire(Status::OK, &log.waiters);
+        fire(&completion, Status::OK, &log.waiters);
         let expected: Vec<String> = (0..WAITING).map(|i| format!("{i} 0")).collect();
         assert_eq!(log.lines.take(), expected);
         assert!(has_room(usize::MAX), "outside of callbacks nothing waits");
@@ -124,7 +129,7 @@ fn sixty_four_callbacks_have_room_to_wait_and_no_more_are_accepted() {
 fn a_callback_without_room_is_not_lost() {
     let log = log();
     let inner = (0..=WAITING).map(|i| step(&log, &i.to_string(), vec![])).collect();
-    step(&log, "outer", inner).completion().fire(Status::OK, &log.waiters);
+    fire(&step(&log, "outer", inner).completion(), Status::OK, &log.waiters);
     let mut lines = log.lines.take();
     assert_eq!(lines.len(), WAITING + 3);
     assert_eq!(lines[1], format!("{WAITING} 0"));
@@ -137,19 +142,19 @@ fn a_callback_without_room_is_not_lost() {
 fn a_word_tells_the_end_and_the_failure() {
     let (word, waiters) = (AtomicU64::new(0), waiters());
     let store = Completion::store_on(&word);
-    store.fire(Status::OK, &waiters);
+    fire(&store, Status::OK, &waiters);
     assert_eq!(word.load(Ordering::Relaxed), 1);
-    store.fire(Status::ERR_PEER_DEAD, &waiters);
+    fire(&store, Status::ERR_PEER_DEAD, &waiters);
     let failed = word.swap(40, Ordering::Relaxed);
     assert_ne!(failed & WORD_FAILED, 0);
     assert_eq!(Status(failed as i64 as i32), Status::ERR_PEER_DEAD);
 
     let add = Completion { kind: ADD, ..store };
-    add.fire(Status::OK, &waiters);
+    fire(&add, Status::OK, &waiters);
     assert_eq!(word.load(Ordering::Relaxed), 41);
-    add.fire(Status::ERR_CANCELED, &waiters);
-    add.fire(Status::ERR_CANCELED, &waiters);
-    add.fire(Status::OK, &waiters);
+    fire(&add, Status::ERR_CANCELED, &waiters);
+    fire(&add, Status::ERR_CANCELED, &waiters);
+    fire(&add, Status::OK, &waiters);
     assert_eq!(word.load(Ordering::Relaxed), 44 | WORD_FAILED, "the failure stays");
 }
 
@@ -189,7 +194,7 @@ fn a_failed_add_is_over_when_its_waiter_is_released() {
                 (waiters(), Completion { kind: ADD, ..Completion::store_on(&word) });
             for round in 0..ROUNDS {
                 wait(&turn, 2 * round + 1);
-                add.fire(Status::ERR_PEER_DEAD, &waiters);
+                fire(&add, Status::ERR_PEER_DEAD, &waiters);
                 turn.store(2 * round + 2, Ordering::Release);
             }
         });

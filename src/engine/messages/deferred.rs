@@ -192,7 +192,8 @@ impl Deferred {
         } else if status != Status::OK && !reported {
             post.note_unreported(self.peer, status);
         }
-        self.on_local.fire(status, post.routes.waiters());
+        // SAFETY: the message was accepted, so its completion is valid and its user keeps it.
+        unsafe { self.on_local.fire(status, post.routes.waiters()) };
     }
 }
 

@@ -290,8 +290,12 @@ impl MessagePost {
         if status != Status::OK && has_none && !reported {
             self.note_unreported(waiting.peer, status);
         }
-        waiting.on_local.fire(status, self.routes.waiters());
-        waiting.on_complete.fire(status, self.routes.waiters());
+        // SAFETY: the message was accepted, so its completions are valid and its user keeps them;
+        // its entry was taken once.
+        unsafe {
+            waiting.on_local.fire(status, self.routes.waiters());
+            waiting.on_complete.fire(status, self.routes.waiters());
+        }
         self.pending.reported(tag);
         // Threads in a flush sleep until no message waits; no completion wakes them.
         self.routes.waiters().touched_anything();

@@ -220,7 +220,7 @@ impl Transport for Node {
         match kind {
             KIND_FILE => {
                 let live = self.live(link, key);
-                port.learn(key, live, || {
+                let make = || {
                     // Whole pages, because the owner maps whole pages.
                     let pages = whole_pages(length as usize).unwrap_or(length as usize);
                     let Some(mapping) = link.control.map(base, pages)? else {
@@ -231,7 +231,10 @@ impl Transport for Node {
                     }
                     let start = mapping.base();
                     Ok((Some(mapping), start, length))
-                })?;
+                };
+                // SAFETY: the peer's segment, which has `live`, stays mapped as long as the port;
+                // the bytes are those of the mapping.
+                unsafe { port.learn(key, live, make)? };
                 Ok(Access::Mapped)
             }
             KIND_ADDRESS if link.kernel_copies => Ok(Access::Kernel(base + address.offset)),

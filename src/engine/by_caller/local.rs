@@ -1,0 +1,47 @@
+//! The local side of an operation.
+
+use crate::engine::routes::Routes;
+use crate::fail;
+use crate::transport::address::{ANY, Address, Key};
+use crate::util::status::Result;
+
+/// The local side of an operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Local {
+    /// Memory that stays valid until the operation has ended.
+    Pointer(*mut u8),
+    /// An address in a region of this rank, which another thread may free at any moment; or, with
+    /// the key ANY, any address of this process.
+    Region(Address),
+}
+
+impl Local {
+    /// The address. The caller is pinned for as long as it uses it.
+    pub fn resolve(self, routes: &Routes, size: u64) -> Result<*mut u8> {
+        match self {
+            Local::Pointer(pointer) => Ok(pointer),
+            Local::Region(address) => match routes.own().find_near(address, size) {
+                Some(pointer) => Ok(pointer),
+                None => missing(routes, address, size),
+            },
+        }
+    }
+}
+
+/// The error for a local address that was not found.
+#[cold]
+fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
+    if Key(address.key) == ANY {
+        let from = address.offset;
+        let most = u64::MAX - from;
+        fail!(ERR_RANGE, "size is {size}, expected at most {most}: the bytes begin at {from:#x}");
+    }
+    match routes.own().length(Key(address.key)) {
+        Some(length) => address.check(size, length)?,
+        None if Key(address.key).owner() != routes.own().peer => {
+            fail!(ERR_KEY, "local key {:#x} is no key of rank {}", address.key, routes.own().peer)
+        }
+        None => {}
+    }
+    fail!(ERR_KEY, "local key {:#x} names no live region of this context", address.key)
+}
