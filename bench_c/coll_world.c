@@ -33,8 +33,8 @@ static void *pointer(coll_world_t *world, uint32_t rank, llcl_remote_t remote, s
     return memory;
 }
 
-/* The nodes of the ranks, as a table of algorithms names them: each rank says how many ranks map its
- * memory, itself included. */
+/* The nodes of the ranks, as a table of algorithms names them: each rank says how many ranks map
+ * its memory, itself included. */
 static const char *reach_of(coll_world_t *world)
 {
     uint32_t mine = 0, all[LOOP_MOST_RANKS], most = 0;

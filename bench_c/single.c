@@ -1,7 +1,7 @@
 /* The cost of short calls of the interface: a put and a blocking write of 8 bytes, llcl_barrier,
- * boxes with strides and lists. The limits are what a program can do by itself: an inlined store through
- * llcl_remote_pointer, a plan of its own for the barrier, a loop over mapped memory. For memory
- * that only its owner can access (LLCL_CMA=off) the limit is a write for each piece. */
+ * boxes with strides and lists. The limits are what a program can do by itself: an inlined store
+ * through llcl_remote_pointer, a plan of its own for the barrier, a loop over mapped memory. For
+ * memory that only its owner can access (LLCL_CMA=off) the limit is a write for each piece. */
 #include <string.h>
 
 #include "llcl_inline.h"
@@ -78,7 +78,8 @@ static double barriers(const bench_world_t *world, llcl_coll_t *plan)
     return since(begin, BARRIERS);
 }
 
-/* Turns of both alternate, so that what else runs on the machine meets both; a repeat is the medians of its turns. */
+/* Turns of both alternate, so that what else runs on the machine meets both; a repeat is the
+ * medians of its turns. */
 static void add_barriers(const bench_world_t *world, llcl_coll_t *plan, bench_series_t *series)
 {
     double planned[TURNS], named[TURNS];

@@ -1,5 +1,5 @@
-/* What the tests of active messages need: parameters, a ledger of what has come, and a place for what a
- * handler could not post at once. */
+/* What the tests of active messages need: parameters, a ledger of what has come, and a place for
+ * what a handler could not post at once. */
 #ifndef AM_H
 #define AM_H
 #include "shared.h"
@@ -9,8 +9,8 @@
 #define AM_AWAIT(context, word, at_least) \
     CHECK_STATUS(llcl_wait_word((context), (word), (at_least), AM_PATIENCE_NS), LLCL_OK)
 
-/* Zeroed memory for handlers and callbacks, which may use it until the context has ended; nobody frees
- * it, and checkers for leaks see that it is still known. */
+/* Zeroed memory for handlers and callbacks, which may use it until the context has ended; nobody
+ * frees it, and checkers for leaks see that it is still known. */
 struct am_kept {
     struct am_kept *next;
     uint64_t align;

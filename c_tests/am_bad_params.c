@@ -1,6 +1,6 @@
-/* Broken if this fails: a message with a wrong parameter is accepted, crashes, or is refused with another
- * status than the documented one or with a sentence that does not name the parameter; or something
- * of it fires or arrives.
+/* Broken if this fails: a message with a wrong parameter is accepted, crashes, or is refused with
+ * another status than the documented one or with a sentence that does not name the parameter; or
+ * something of it fires or arrives.
  * ranks: 1 2
  * policies: acquire limit distributed
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: the payload of a BULK message cannot be read by the receiver, in the handler or
- * after it, at some size, from allocated or registered memory; or the sender is told that it may reuse
- * it before the receiver has answered or released the message.
+/* Broken if this fails: the payload of a BULK message cannot be read by the receiver, in the
+ * handler or after it, at some size, from allocated or registered memory; or the sender is told
+ * that it may reuse it before the receiver has answered or released the message.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: large payloads (64 KiB) of several ranks and threads for one chunk (LLCL_AM_CHUNKS) are lost,
- * doubled, mixed, or wait for ever; or more messages are kept than LLCL_AM_RETAINED allows.
+/* Broken if this fails: large payloads (64 KiB) of several ranks and threads for one chunk
+ * (LLCL_AM_CHUNKS) are lost, doubled, mixed, or wait for ever; or more messages are kept than
+ * LLCL_AM_RETAINED allows.
  * ranks: 3
  * policies: acquire limit distributed
  * threads: yes

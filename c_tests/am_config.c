@@ -1,5 +1,5 @@
-/* Broken if this fails: a setting of active messages, from the configuration or the environment, is not
- * in force, or the environment wins over the configuration.
+/* Broken if this fails: a setting of active messages, from the configuration or the environment, is
+ * not in force, or the environment wins over the configuration.
  * kind: alone
  * modes: auto
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: messages that wait in the library for a peer that handles none keep messages to another
- * peer from being accepted, or have a blocking call to that other peer wait for ever; or a blocking call to the
- * first one is not accepted when that one handles messages again.
+/* Broken if this fails: messages that wait in the library for a peer that handles none keep
+ * messages to another peer from being accepted, or have a blocking call to that other peer wait for
+ * ever; or a blocking call to the first one is not accepted when that one handles messages again.
  * ranks: 3
  * modes: auto offload
  * threads: 3

@@ -1,6 +1,6 @@
-/* Broken if this fails: in a 16-to-1 incast the slowest sender gets less than half of the mean rate.
- * Each sender counts its messages in 2 s. If more programs than cores run, the scheduler also decides on the rates: if
- * the counts do not suffice, the test adds up to two more spells to them.
+/* Broken if this fails: in a 16-to-1 incast the slowest sender gets less than half of the mean
+ * rate. Each sender counts its messages in 2 s. If more programs than cores run, the scheduler also
+ * decides on the rates: if the counts do not suffice, the test adds up to two more spells to them.
  * ranks: 17
  * modes: auto
  * policies: acquire limit distributed

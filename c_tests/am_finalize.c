@@ -1,6 +1,7 @@
-/* Broken if this fails: llcl_finalize waits for ever for a message that is never answered, instead of
- * ending it after LLCL_FINALIZE_MS with LLCL_ERR_CANCELED, once; an answer that comes later touches
- * memory that is the caller's own again; or a message that can still be handled is cancelled.
+/* Broken if this fails: llcl_finalize waits for ever for a message that is never answered, instead
+ * of ending it after LLCL_FINALIZE_MS with LLCL_ERR_CANCELED, once; an answer that comes later
+ * touches memory that is the caller's own again; or a message that can still be handled is
+ * cancelled.
  * ranks: 2
  * threads: yes
  */

@@ -1,5 +1,5 @@
-/* Broken if this fails: ranks that flood each other with requests, each of which needs an answer, lock
- * each other up: with one slot and few requests, from threads and from handlers.
+/* Broken if this fails: ranks that flood each other with requests, each of which needs an answer,
+ * lock each other up: with one slot and few requests, from threads and from handlers.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: llcl_flush or llcl_flush_all returns before what was accepted has ended: a reply
- * is not there, its size is not, or a completion has not fired; while another thread, or the library's
- * own, takes the answers in.
+/* Broken if this fails: llcl_flush or llcl_flush_all returns before what was accepted has ended: a
+ * reply is not there, its size is not, or a completion has not fired; while another thread, or the
+ * library's own, takes the answers in.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: a handler that posts messages, reads, writes or atomics by the try functions
- * (also to the sender, also with answers that its callbacks wait for) loses one, doubles one or locks
- * the ranks up.
+/* Broken if this fails: a handler that posts messages, reads, writes or atomics by the try
+ * functions (also to the sender, also with answers that its callbacks wait for) loses one, doubles
+ * one or locks the ranks up.
  * ranks: 1 2 3
  * cma: on off
  * policies: acquire limit distributed

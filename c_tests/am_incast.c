@@ -1,5 +1,5 @@
-/* Broken if this fails: of messages that many ranks send to one at the same time, which has few slots,
- * one is lost, doubled or mixed up.
+/* Broken if this fails: of messages that many ranks send to one at the same time, which has few
+ * slots, one is lost, doubled or mixed up.
  * ranks: 65 4
  * policies: acquire limit distributed
  * threads: 17

@@ -1,5 +1,6 @@
-/* Broken if this fails: under 64-to-1 incast between ranks that are threads of one process a message is
- * lost or doubled; with few slots, in all policies, with handlers one at a time and in parallel.
+/* Broken if this fails: under 64-to-1 incast between ranks that are threads of one process a
+ * message is lost or doubled; with few slots, in all policies, with handlers one at a time and in
+ * parallel.
  * kind: alone
  * modes: auto
  * threads: yes

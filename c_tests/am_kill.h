@@ -1,4 +1,5 @@
-/* Rounds with a kill (kill.h), for active messages: over execution modes, policies and numbers of slots. */
+/* Rounds with a kill (kill.h), for active messages: over execution modes, policies and numbers of
+ * slots. */
 #ifndef AM_KILL_H
 #define AM_KILL_H
 #include "am.h"

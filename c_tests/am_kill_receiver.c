@@ -1,7 +1,7 @@
-/* Broken if this fails: when the receiver of a flood of messages is killed (kill -9), a sender hangs or
- * does not get LLCL_ERR_PEER_DEAD within a second: in a try, while it waits for credit or for an answer,
- * and for each message that is pending, once. Rounds at random moments, over modes, policies and 1 to 64
- * slots.
+/* Broken if this fails: when the receiver of a flood of messages is killed (kill -9), a sender
+ * hangs or does not get LLCL_ERR_PEER_DEAD within a second: in a try, while it waits for credit or
+ * for an answer, and for each message that is pending, once. Rounds at random moments, over modes,
+ * policies and 1 to 64 slots.
  * kind: alone
  * modes: auto
  * timeout: 150

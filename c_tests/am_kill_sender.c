@@ -1,7 +1,7 @@
-/* Broken if this fails: when one of three ranks that flood a fourth with messages is killed (kill -9) in
- * the middle, the others wait for more than a second, lose or double a message, or hang; or what is
- * pending on the dead rank does not end with LLCL_ERR_PEER_DEAD. Rounds at random moments, over modes,
- * policies and 1 to 64 slots.
+/* Broken if this fails: when one of three ranks that flood a fourth with messages is killed (kill
+ * -9) in the middle, the others wait for more than a second, lose or double a message, or hang; or
+ * what is pending on the dead rank does not end with LLCL_ERR_PEER_DEAD. Rounds at random moments,
+ * over modes, policies and 1 to 64 slots.
  * kind: alone
  * modes: auto
  * timeout: 150

@@ -1,6 +1,6 @@
-/* Broken if this fails: the payload of a LONG message is not, byte for byte, where the sender named it
- * before the handler runs; at some size, in allocated or registered memory on either side, with or
- * without copies by the kernel; or bytes beside it change.
+/* Broken if this fails: the payload of a LONG message is not, byte for byte, where the sender named
+ * it before the handler runs; at some size, in allocated or registered memory on either side, with
+ * or without copies by the kernel; or bytes beside it change.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: while a handler of a rank takes long, other ranks' reads, writes and atomics on that rank's
- * memory wait for it, also those that its progress thread must serve. The handler ends when another rank has done
- * all of them.
+/* Broken if this fails: while a handler of a rank takes long, other ranks' reads, writes and
+ * atomics on that rank's memory wait for it, also those that its progress thread must serve. The
+ * handler ends when another rank has done all of them.
  * ranks: 2
  * cma: on off
  * threads: yes
@@ -86,8 +86,8 @@ static void run(llcl_context_t *context)
     for (round = 1; round <= ROUNDS; round++) {
         if (me != 0)
             send_and_operate(context, targets, &mine, round);
-        /* Inside of the library in the first round, where this thread may be the one that runs the handler; outside
-         * of it in the second. */
+        /* Inside of the library in the first round, where this thread may be the one that runs the
+         * handler; outside of it in the second. */
         else if (round == 1)
             AM_AWAIT(context, &targets[ALLOCATED].words[ENDS], round);
         else

@@ -1,5 +1,5 @@
-/* Broken if this fails: the memory of a receiver grows with its senders, from 1 to 64 of them: what the
- * library counts as memory of messages, or what is resident.
+/* Broken if this fails: the memory of a receiver grows with its senders, from 1 to 64 of them: what
+ * the library counts as memory of messages, or what is resident.
  * ranks: 65
  * modes: auto
  * policies: acquire limit distributed

@@ -1,5 +1,5 @@
-/* Broken if this fails: a blocking call inside a handler, or inside a callback of a message, locks the
- * rank up instead of answering LLCL_ERR_STATE; or what a handler may do is refused.
+/* Broken if this fails: a blocking call inside a handler, or inside a callback of a message, locks
+ * the rank up instead of answering LLCL_ERR_STATE; or what a handler may do is refused.
  * ranks: 1 2
  * threads: yes
  */

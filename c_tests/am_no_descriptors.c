@@ -1,5 +1,5 @@
-/* Broken if this fails: the answer of a rank that has no free descriptor for its first contact with the asker
- * is lost, though it has some again later.
+/* Broken if this fails: the answer of a rank that has no free descriptor for its first contact with
+ * the asker is lost, though it has some again later.
  */
 #include "am.h"
 

@@ -1,6 +1,6 @@
-/* Broken if this fails: a message for a number that has no handler at the peer is lost silently, crashes
- * the peer or reaches another handler, instead of LLCL_ERR_NO_HANDLER at its sender; also after a
- * handler was removed, also at a rank that never registered one.
+/* Broken if this fails: a message for a number that has no handler at the peer is lost silently,
+ * crashes the peer or reaches another handler, instead of LLCL_ERR_NO_HANDLER at its sender; also
+ * after a handler was removed, also at a rank that never registered one.
  * ranks: 1 2 3
  * policies: acquire limit distributed
  * threads: yes

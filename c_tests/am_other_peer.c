@@ -1,5 +1,5 @@
-/* Broken if this fails: while messages to one rank wait for credit, because its handler does not return, messages
- * to another rank, or reads and writes, wait behind them.
+/* Broken if this fails: while messages to one rank wait for credit, because its handler does not
+ * return, messages to another rank, or reads and writes, wait behind them.
  * ranks: 3
  * policies: acquire limit distributed
  * threads: 3

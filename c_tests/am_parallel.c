@@ -1,6 +1,6 @@
-/* Broken if this fails: where LLCL_AM_HANDLERS is parallel, two handlers of a context cannot run at the
- * same time on two threads that wait, or on one that waits and the library's own; or messages are lost
- * or doubled then.
+/* Broken if this fails: where LLCL_AM_HANDLERS is parallel, two handlers of a context cannot run at
+ * the same time on two threads that wait, or on one that waits and the library's own; or messages
+ * are lost or doubled then.
  * ranks: 2 3
  * modes: auto direct
  * policies: acquire limit distributed

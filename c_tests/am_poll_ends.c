@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_am_poll of a rank that has no handlers does not end its messages: here it alone can,
- * since the progress thread is in a callback.
+/* Broken if this fails: llcl_am_poll of a rank that has no handlers does not end its messages: here
+ * it alone can, since the progress thread is in a callback.
  * ranks: 2
  * modes: auto
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: with LLCL_AM_HANDLERS_POLLED a handler runs on a thread of the library, inside a
- * callback, or before the program polls; or a call that waits, the exchange of the bootstrap included, does not
- * run handlers, so that two ranks that wait for each other hang.
+/* Broken if this fails: with LLCL_AM_HANDLERS_POLLED a handler runs on a thread of the library,
+ * inside a callback, or before the program polls; or a call that waits, the exchange of the
+ * bootstrap included, does not run handlers, so that two ranks that wait for each other hang.
  * ranks: 2
  * threads: yes
  */

@@ -1,6 +1,6 @@
-/* Broken if this fails: while messages arrive, a handler is replaced or removed and a message is handled
- * by neither or by both, or an old handler is still running, or runs again, after llcl_am_register has
- * returned.
+/* Broken if this fails: while messages arrive, a handler is replaced or removed and a message is
+ * handled by neither or by both, or an old handler is still running, or runs again, after
+ * llcl_am_register has returned.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes

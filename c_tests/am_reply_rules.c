@@ -1,7 +1,7 @@
-/* Broken if this fails: what the interface says of answers does not hold: a handler that returns answers
- * by 0 bytes; a second answer, or one by the original of a retained message, is LLCL_ERR_STATE; too many bytes are
- * LLCL_ERR_RANGE at the rank that has no room for them, and none are copied; an answer without a waiting sender is
- * dropped; NULL is survived.
+/* Broken if this fails: what the interface says of answers does not hold: a handler that returns
+ * answers by 0 bytes; a second answer, or one by the original of a retained message, is
+ * LLCL_ERR_STATE; too many bytes are LLCL_ERR_RANGE at the rank that has no room for them, and none
+ * are copied; an answer without a waiting sender is dropped; NULL is survived.
  * ranks: 1 2
  * threads: yes
  */

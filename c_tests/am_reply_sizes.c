@@ -1,6 +1,6 @@
-/* Broken if this fails: a reply of some size from 0 to am_medium, given in the handler or by another
- * thread after the message was retained, does not arrive whole, once, with its size, before on_complete;
- * or bytes of the sender beside it change.
+/* Broken if this fails: a reply of some size from 0 to am_medium, given in the handler or by
+ * another thread after the message was retained, does not arrive whole, once, with its size, before
+ * on_complete; or bytes of the sender beside it change.
  * ranks: 1 2 3
  * policies: acquire limit distributed
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: a response loses or changes something of what it brings, runs its handler more than once or
- * not at all, or after the end of the request that somebody waits for; or a second answer, a response to a
- * response, or a message from a response's handler is accepted.
+/* Broken if this fails: a response loses or changes something of what it brings, runs its handler
+ * more than once or not at all, or after the end of the request that somebody waits for; or a
+ * second answer, a response to a response, or a message from a response's handler is accepted.
  * ranks: 1 2
  * policies: acquire limit distributed
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: responses that found no credit at their requester are dropped by llcl_finalize, or those
- * that come to a rank that is in llcl_finalize.
+/* Broken if this fails: responses that found no credit at their requester are dropped by
+ * llcl_finalize, or those that come to a rank that is in llcl_finalize.
  * ranks: 2
  * threads: yes
  */

@@ -1,6 +1,7 @@
-/* Broken if this fails: ranks that flood each other with requests, each of which is answered by a response, lock
- * each other up, lose something, or need memory that grows with the number of requests: with one slot, and with
- * polled, serial and parallel handlers. LLCL_TEST_FLOOD: requests of each rank.
+/* Broken if this fails: ranks that flood each other with requests, each of which is answered by a
+ * response, lock each other up, lose something, or need memory that grows with the number of
+ * requests: with one slot, and with polled, serial and parallel handlers. LLCL_TEST_FLOOD: requests
+ * of each rank.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes

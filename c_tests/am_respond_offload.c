@@ -1,5 +1,5 @@
-/* Broken if this fails: in offload mode the completion of a message that a response ends fires on the thread that polls
- * for messages, and not on the progress thread.
+/* Broken if this fails: in offload mode the completion of a message that a response ends fires on
+ * the thread that polls for messages, and not on the progress thread.
  * ranks: 2
  * modes: offload
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: a handler's response with more bytes than any rank takes is accepted, because the rank that
- * asked was not contacted before, and would be written behind its slot.
+/* Broken if this fails: a handler's response with more bytes than any rank takes is accepted,
+ * because the rank that asked was not contacted before, and would be written behind its slot.
  * ranks: 2
  * threads: yes
  */

@@ -1,5 +1,6 @@
-/* Broken if this fails: a rank whose responses wait for slots sleeps on when its peer has freed some: the peer's handlers are
- * held up, one response has the only slot, the others wait, and then each that is taken lets the next one come.
+/* Broken if this fails: a rank whose responses wait for slots sleeps on when its peer has freed
+ * some: the peer's handlers are held up, one response has the only slot, the others wait, and then
+ * each that is taken lets the next one come.
  * modes: auto
  * threads: yes
  */

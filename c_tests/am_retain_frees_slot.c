@@ -1,5 +1,5 @@
-/* Broken if this fails: a message that its handler retains keeps its slot, so that a receiver that keeps
- * more messages than it has slots stops its senders; or what it retains changes under it.
+/* Broken if this fails: a message that its handler retains keeps its slot, so that a receiver that
+ * keeps more messages than it has slots stops its senders; or what it retains changes under it.
  * ranks: 2
  * policies: acquire limit distributed
  * threads: yes

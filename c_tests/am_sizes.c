@@ -1,6 +1,6 @@
-/* Broken if this fails: a message in a slot loses, doubles or changes bytes at some size of header (0 to
- * 64) and payload (none, 0 to 64 KiB), also to oneself; or the handler sees a wrong source, tag or size, or
- * cannot tell an empty payload from none.
+/* Broken if this fails: a message in a slot loses, doubles or changes bytes at some size of header
+ * (0 to 64) and payload (none, 0 to 64 KiB), also to oneself; or the handler sees a wrong source,
+ * tag or size, or cannot tell an empty payload from none.
  * ranks: 1 2 3
  * policies: acquire limit distributed
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: a receiver whose handler is slow does not slow its senders down by a "try again" that names the
- * reason, so that the memory of a rank grows; or an accepted message is lost.
+/* Broken if this fails: a receiver whose handler is slow does not slow its senders down by a "try
+ * again" that names the reason, so that the memory of a rank grows; or an accepted message is lost.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes

@@ -1,6 +1,7 @@
-/* Broken if this fails: a random mixture of messages of all sizes and kinds, answered at once, later or
- * not, in all tiers, from several threads and from handlers and callbacks, loses, doubles or changes
- * one, or locks up. Prints its seed; LLCL_TEST_SEED repeats a run, LLCL_TEST_MS sets its length.
+/* Broken if this fails: a random mixture of messages of all sizes and kinds, answered at once,
+ * later or not, in all tiers, from several threads and from handlers and callbacks, loses, doubles
+ * or changes one, or locks up. Prints its seed; LLCL_TEST_SEED repeats a run, LLCL_TEST_MS sets its
+ * length.
  * ranks: 3
  * cma: on off
  * policies: acquire limit distributed

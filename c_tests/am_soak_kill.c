@@ -1,6 +1,7 @@
-/* Broken if this fails: a random mixture of messages between four ranks, one of which is killed (kill -9)
- * at a random moment, loses, doubles or changes a message between the survivors, leaves a request to
- * the dead one without its end, or locks up. Rounds over modes, policies and 1 to 64 slots.
+/* Broken if this fails: a random mixture of messages between four ranks, one of which is killed
+ * (kill -9) at a random moment, loses, doubles or changes a message between the survivors, leaves a
+ * request to the dead one without its end, or locks up. Rounds over modes, policies and 1 to 64
+ * slots.
  * kind: alone
  * modes: auto
  * timeout: 120

@@ -101,8 +101,8 @@ static void run(llcl_context_t *context)
     CHECK(stats.skips == 0 && stats.slots_high_water == 0 && stats.requests_high_water == 0);
     CHECK_EQUAL(updates(&stats), 0);
     memory = stats.am_memory;
-    /* Slots, as many for responses, and places for replies, each with a payload of am_medium at most and some
-     * words; and LLCL_AM_CHUNKS for larger ones, twice. */
+    /* Slots, as many for responses, and places for replies, each with a payload of am_medium at
+     * most and some words; and LLCL_AM_CHUNKS for larger ones, twice. */
     CHECK(memory >= (uint64_t)(2 * SLOTS + REQUESTS) * 4096);
     CHECK(memory <= (uint64_t)(2 * SLOTS + REQUESTS) * (4096 + 512) + 2 * 16 * (65536 + 512) + 65536);
     am_register(context, COUNT, count, rank);

@@ -1,5 +1,6 @@
-/* Broken if this fails: a process that is stopped (SIGSTOP) in the middle of a slot holds up the messages of others
- * as long as it is stopped, or what it then finishes is lost, doubled or in pieces.
+/* Broken if this fails: a process that is stopped (SIGSTOP) in the middle of a slot holds up the
+ * messages of others as long as it is stopped, or what it then finishes is lost, doubled or in
+ * pieces.
  * ranks: 3
  * modes: auto direct
  * policies: acquire limit distributed

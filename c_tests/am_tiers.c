@@ -1,6 +1,7 @@
-/* Broken if this fails: one of the three tiers of active messages does not do what the other two do, at
- * some kind of message, with or without LLCL_FLAG_DEFER, with some kind of completion; a completion
- * fires not at all, twice or before its time; or LLCL_FLAG_DEFER lets one fire inside the call.
+/* Broken if this fails: one of the three tiers of active messages does not do what the other two
+ * do, at some kind of message, with or without LLCL_FLAG_DEFER, with some kind of completion; a
+ * completion fires not at all, twice or before its time; or LLCL_FLAG_DEFER lets one fire inside
+ * the call.
  * ranks: 1 2 3
  * policies: acquire limit distributed
  * threads: yes

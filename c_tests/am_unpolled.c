@@ -1,5 +1,6 @@
-/* Broken if this fails: messages to a rank whose handlers are polled, and which does not poll, stop other ranks'
- * operations on its memory: these wait behind the messages in their sender's queue, or at the owner.
+/* Broken if this fails: messages to a rank whose handlers are polled, and which does not poll, stop
+ * other ranks' operations on its memory: these wait behind the messages in their sender's queue, or
+ * at the owner.
  * ranks: 2
  * cma: on off
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: a thread that uses several contexts does not know for each of them which handlers have run, so
- * that llcl_am_wait returns although no message has come for that context since the last call.
+/* Broken if this fails: a thread that uses several contexts does not know for each of them which
+ * handlers have run, so that llcl_am_wait returns although no message has come for that context
+ * since the last call.
  * kind: alone
  * modes: auto
  */

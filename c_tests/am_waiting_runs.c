@@ -1,5 +1,5 @@
-/* Broken if this fails: a thread that waits in llcl_wait_word does not run its rank's handlers; or it does so in
- * offload mode, where only the library's own threads run handlers.
+/* Broken if this fails: a thread that waits in llcl_wait_word does not run its rank's handlers; or
+ * it does so in offload mode, where only the library's own threads run handlers.
  * ranks: 2
  * threads: yes
  */

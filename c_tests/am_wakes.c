@@ -1,6 +1,6 @@
-/* Broken if this fails: a message does not wake a receiver that sleeps, in llcl_wait_word or outside of
- * the library, within 20 ms; an answer does not wake a sender that sleeps; or a flood of messages costs
- * a system call for every one.
+/* Broken if this fails: a message does not wake a receiver that sleeps, in llcl_wait_word or
+ * outside of the library, within 20 ms; an answer does not wake a sender that sleeps; or a flood of
+ * messages costs a system call for every one.
  * ranks: 2
  * policies: acquire limit distributed
  * threads: yes

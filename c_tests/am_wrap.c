@@ -1,7 +1,7 @@
-/* Broken if this fails: a message is lost, doubled or stalls when the counters of the message slots wrap:
- * every counter begins 1000 before 2^64, and so before 2^32 in its lower half, and each share carries
- * more than 3000 messages here. Slots down to 1, shares from 1 to 4, all policies; one at a time and
- * many at a time.
+/* Broken if this fails: a message is lost, doubled or stalls when the counters of the message slots
+ * wrap: every counter begins 1000 before 2^64, and so before 2^32 in its lower half, and each share
+ * carries more than 3000 messages here. Slots down to 1, shares from 1 to 4, all policies; one at a
+ * time and many at a time.
  * kind: alone
  * modes: auto
  * threads: yes

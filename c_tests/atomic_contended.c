@@ -1,5 +1,5 @@
-/* Broken if this fails: fetch-adds of all ranks' threads on one word are not totally ordered: some old value is fetched
- * twice or never, whatever path each rank uses to the word.
+/* Broken if this fails: fetch-adds of all ranks' threads on one word are not totally ordered: some
+ * old value is fetched twice or never, whatever path each rank uses to the word.
  * ranks: 1 2 3 5
  * cma: on off
  * threads: yes

@@ -1,8 +1,10 @@
-/* Broken if this fails: a region with LLCL_REGION_DEVICE_ATOMICS is refused by a network that has atomics, or made without one; an
- * atomic there gives another value than the same operation in plain C; atomics of some rank, the owner and its neighbours too, are
- * not executed where all others are, so that one of them is lost; or what cannot be there is accepted.
+/* Broken if this fails: a region with LLCL_REGION_DEVICE_ATOMICS is refused by a network that has
+ * atomics, or made without one; an atomic there gives another value than the same operation in
+ * plain C; atomics of some rank, the owner and its neighbours too, are not executed where all
+ * others are, so that one of them is lost; or what cannot be there is accepted.
  *
- * The simulated network loads a word, lets others run, and stores it: an atomic instruction that comes between is undone.
+ * The simulated network loads a word, lets others run, and stores it: an atomic instruction that
+ * comes between is undone.
  * ranks: 1 2 3 4
  * modes: auto direct offload
  * threads: yes
@@ -119,9 +121,9 @@ static void flip(llcl_context_t *context, const struct shared *target, uint32_t 
     CHECK_OK(apply(context, remote_at(target, 0, 1024), 0, LLCL_OP_XOR, LLCL_TYPE_U64, UINT64_C(1) << bit, 0, NULL, 0));
 }
 
-/* All ranks change words of rank 0 at a time, by an operation that the network may have and by one that it has not; rank 0 until
- * the others have ended. No change is lost, and no number is fetched twice. Beside it words of a region without the flag have the
- * same history. */
+/* All ranks change words of rank 0 at a time, by an operation that the network may have and by one
+ * that it has not; rank 0 until the others have ended. No change is lost, and no number is fetched
+ * twice. Beside it words of a region without the flag have the same history. */
 static void contended(llcl_context_t *context, const struct shared *device, const struct shared *plain)
 {
     const struct shared *regions[2] = {device, plain};

@@ -1,6 +1,6 @@
-/* Broken if this fails: an atomic operation that makes no sense for its type, is unknown, misaligned,
- * or has nowhere to put its result, is accepted or gets the wrong reason; or llcl_atomic_query says
- * something else than what the operations do.
+/* Broken if this fails: an atomic operation that makes no sense for its type, is unknown,
+ * misaligned, or has nowhere to put its result, is accepted or gets the wrong reason; or
+ * llcl_atomic_query says something else than what the operations do.
  * ranks: 1 2
  * cma: on off
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: an atomic operation on some type gives another value than the same operation
- * in plain C, fetches something else than the old value, or touches the bytes beside the target.
+/* Broken if this fails: an atomic operation on some type gives another value than the same
+ * operation in plain C, fetches something else than the old value, or touches the bytes beside the
+ * target.
  * ranks: 1 2
  * cma: on off
  * threads: yes

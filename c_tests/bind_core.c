@@ -1,6 +1,6 @@
-/* Broken if this fails: llcl-run --bind core leaves the library's own threads on the processor of their rank though there
- * is another, or does not keep the rank on its own; LLCL_PROGRESS_CPUS is ignored, overwritten by llcl-run, or a list
- * that is none is accepted.
+/* Broken if this fails: llcl-run --bind core leaves the library's own threads on the processor of
+ * their rank though there is another, or does not keep the rank on its own; LLCL_PROGRESS_CPUS is
+ * ignored, overwritten by llcl-run, or a list that is none is accepted.
  * kind: alone
  * modes: auto offload */
 #include "job.h"

@@ -1,6 +1,6 @@
-/* Broken if this fails: ranks that another launcher has started do not become one world by llcl_config_t.bootstrap; a rank
- * that cannot join leaves others waiting; a stranger gets in, or keeps ranks out; wrong parameters are taken; deaths and
- * llcl_abort reach nobody there.
+/* Broken if this fails: ranks that another launcher has started do not become one world by
+ * llcl_config_t.bootstrap; a rank that cannot join leaves others waiting; a stranger gets in, or
+ * keeps ranks out; wrong parameters are taken; deaths and llcl_abort reach nobody there.
  * kind: alone
  * modes: auto offload
  * timeout: 60

@@ -1,6 +1,7 @@
-/* A callback that leaves by pthread_exit, or is cancelled, ends the process with a message that names it; one that leaves
- * by longjmp is named by the next call that may not be made in a callback, and the stack that it has left is not
- * written to. If this were broken, the program would hang or fail somewhere else, and nobody would know why.
+/* A callback that leaves by pthread_exit, or is cancelled, ends the process with a message that
+ * names it; one that leaves by longjmp is named by the next call that may not be made in a
+ * callback, and the stack that it has left is not written to. If this were broken, the program
+ * would hang or fail somewhere else, and nobody would know why.
  * kind: alone
  * modes: auto */
 #include "test.h"

@@ -1,4 +1,5 @@
-/* Broken if this fails: a callback or a handler on a thread of the library has less stack than docs/rules.md says.
+/* Broken if this fails: a callback or a handler on a thread of the library has less stack than
+ * docs/rules.md says.
  * ranks: 1 2
  * modes: auto offload
  */

@@ -1,5 +1,5 @@
-/* Broken if this fails: callbacks that post two requests each lose some, fire some twice, or lock up
- * when the queue is full of what callbacks post.
+/* Broken if this fails: callbacks that post two requests each lose some, fire some twice, or lock
+ * up when the queue is full of what callbacks post.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: LLCL_CHECK lets a program go on after a call that failed, ends one whose call succeeded, or does
- * not say which call it was, where, and why.
+/* Broken if this fails: LLCL_CHECK lets a program go on after a call that failed, ends one whose
+ * call succeeded, or does not say which call it was, where, and why.
  * kind: alone
  * modes: auto
  */

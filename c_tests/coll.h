@@ -1,5 +1,5 @@
-/* Collectives: every operation as a case, run on buffers with guard bytes around them, and compared with
- * the reference. */
+/* Collectives: every operation as a case, run on buffers with guard bytes around them, and compared
+ * with the reference. */
 #ifndef COLL_H
 #define COLL_H
 #include "coll_reference.h"

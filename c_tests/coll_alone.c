@@ -1,5 +1,6 @@
-/* Broken if this fails: in a team of one rank a collective changes bytes that it must not change, or its result is not
- * the rank's own contribution: with buffers that peers map or not, in place or not.
+/* Broken if this fails: in a team of one rank a collective changes bytes that it must not change,
+ * or its result is not the rank's own contribution: with buffers that peers map or not, in place or
+ * not.
  * ranks: 1 2
  * engines: offload thread
  * threads: yes

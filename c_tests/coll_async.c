@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_X_async waits for another rank, has another result than its plan, does not
- * fire its completion once, or comes out of the order of the team's calls.
+/* Broken if this fails: llcl_X_async waits for another rank, has another result than its plan, does
+ * not fire its completion once, or comes out of the order of the team's calls.
  * ranks: 1 2 3 5
  * engines: offload thread
  * threads: yes
@@ -62,8 +62,8 @@ static void together(const struct coll_case *asked, struct coll_memory *memory)
     free(runs);
 }
 
-/* Nobody waits: rank 0 tells the others that it has begun, and they begin only then; the calls are of kinds
- * that were not seen before. What comes behind in the team comes in order. */
+/* Nobody waits: rank 0 tells the others that it has begun, and they begin only then; the calls are
+ * of kinds that were not seen before. What comes behind in the team comes in order. */
 static void nobody_waits(llcl_context_t *context, const struct coll_case *asked, struct coll_memory *memory,
                          struct shared *flags, uint64_t turn)
 {

@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_finalize waits for ever for a call of llcl_X_async that the other ranks do not
- * make, loses or doubles its completion, or ends with an error one that they do make.
+/* Broken if this fails: llcl_finalize waits for ever for a call of llcl_X_async that the other
+ * ranks do not make, loses or doubles its completion, or ends with an error one that they do make.
  * ranks: 2 3
  * threads: yes
  */

@@ -1,7 +1,7 @@
-/* Broken if this fails: a rank that has waited in the library in one round, and computes in the next, counts as one
- * that still polls its queue, so that no thread runs its steps while all ranks compute; or a program that waits at once
- * only in every second round counts as one that always does. Rank 1 computes, without any call, until rank 0 has its
- * data.
+/* Broken if this fails: a rank that has waited in the library in one round, and computes in the
+ * next, counts as one that still polls its queue, so that no thread runs its steps while all ranks
+ * compute; or a program that waits at once only in every second round counts as one that always
+ * does. Rank 1 computes, without any call, until rank 0 has its data.
  * ranks: 2
  * modes: auto direct
  */

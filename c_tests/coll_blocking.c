@@ -1,5 +1,5 @@
-/* Broken if this fails: a blocking collective has another result than its plan, keeps memory (the regions run out), or
- * refuses at one rank a call that it accepts at another.
+/* Broken if this fails: a blocking collective has another result than its plan, keeps memory (the
+ * regions run out), or refuses at one rank a call that it accepts at another.
  * ranks: 1 2 3 5
  * engines: offload thread
  * threads: yes

@@ -1,6 +1,7 @@
-/* Broken if this fails: a blocking collective makes a plan for each call, or forgets or keeps too many; or a call with other buffers
- * than the one before (elsewhere, mapped at some ranks and not at others, in a region that is new) has a wrong result; or a call that
- * one rank alone cannot make leaves the others waiting.
+/* Broken if this fails: a blocking collective makes a plan for each call, or forgets or keeps too
+ * many; or a call with other buffers than the one before (elsewhere, mapped at some ranks and not
+ * at others, in a region that is new) has a wrong result; or a call that one rank alone cannot make
+ * leaves the others waiting.
  * ranks: 2 3
  * modes: auto
  * engines: offload thread

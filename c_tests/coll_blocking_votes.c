@@ -1,6 +1,7 @@
-/* Broken if this fails: a blocking v form makes a plan for each call, or ranks of which one alone has changed its offsets do not come to
- * the same plan; or a blocking reduction by the user's function makes a plan for each call, or calls the function or passes the data of
- * an earlier call; or a call without a function at one rank leaves the others waiting.
+/* Broken if this fails: a blocking v form makes a plan for each call, or ranks of which one alone
+ * has changed its offsets do not come to the same plan; or a blocking reduction by the user's
+ * function makes a plan for each call, or calls the function or passes the data of an earlier call;
+ * or a call without a function at one rank leaves the others waiting.
  * ranks: 2 3
  * modes: auto
  * engines: offload thread

@@ -1,5 +1,5 @@
-/* One rank of three starts a round and is then busy: it calls nothing, or is even stopped. The others
- * come, and are through while it still is: they say so, and only that ends its business. */
+/* One rank of three starts a round and is then busy: it calls nothing, or is even stopped. The
+ * others come, and are through while it still is: they say so, and only that ends its business. */
 #ifndef COLL_BUSY_H
 #define COLL_BUSY_H
 #include "coll.h"

@@ -1,5 +1,5 @@
-/* Broken if this fails: the completion of a round does not fire, fires twice, fires before the round has
- * ended, or a callback cannot look at its plan and start the next round.
+/* Broken if this fails: the completion of a round does not fire, fires twice, fires before the
+ * round has ended, or a callback cannot look at its plan and start the next round.
  * ranks: 1 2 3 5
  * engines: offload thread
  * threads: yes

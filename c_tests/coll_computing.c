@@ -1,6 +1,6 @@
-/* Broken if this fails: a rank that has started its round and then computes, without any call, holds up
- * the others or finds its own round still open when it looks. The order of events tells: the computing
- * rank goes on until the others say that they have their results.
+/* Broken if this fails: a rank that has started its round and then computes, without any call,
+ * holds up the others or finds its own round still open when it looks. The order of events tells:
+ * the computing rank goes on until the others say that they have their results.
  * ranks: 3
  * engines: offload thread
  * threads: 3
@@ -20,8 +20,8 @@ static void one_round(struct busy *busy, struct coll_run *run, uint32_t computin
             busy_compute_until(ended, rounds);
         else
             busy_compute_for(1000000);
-        /* Usually the first look finds the end; a thread that runs the last step, or that has changed the
-         * word, may have lost its core before it says so. */
+        /* Usually the first look finds the end; a thread that runs the last step, or that has
+         * changed the word, may have lost its core before it says so. */
         while ((status = llcl_coll_test(run->plan)) == LLCL_RETRY_BUSY)
             CHECK(now_ns() < end);
         CHECK_OK(status);

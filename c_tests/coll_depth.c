@@ -1,5 +1,6 @@
-/* Broken if this fails: fewer rounds than `depth` says can be under way, or more; rounds end in another
- * order or with each other's data; or a plan of some depth cannot be waited for, told of, or freed.
+/* Broken if this fails: fewer rounds than `depth` says can be under way, or more; rounds end in
+ * another order or with each other's data; or a plan of some depth cannot be waited for, told of,
+ * or freed.
  * ranks: 1 2 3
  * engines: offload thread
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: the offset of an empty block is looked at, or an input that lies in a gap of the
- * output is refused, or one that lies in a block is not.
+/* Broken if this fails: the offset of an empty block is looked at, or an input that lies in a gap
+ * of the output is refused, or one that lies in a block is not.
  * ranks: 1 2 3 5
  * modes: auto
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: making or freeing a plan or a team waits for another rank's action, here for the answer to an
- * active message, and so for ever if that rank waits for this one.
+/* Broken if this fails: making or freeing a plan or a team waits for another rank's action, here
+ * for the answer to an active message, and so for ever if that rank waits for this one.
  * ranks: 2
  * modes: auto offload
  * engines: offload

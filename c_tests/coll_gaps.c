@@ -1,6 +1,7 @@
-/* Broken if this fails: a collective writes bytes of a buffer that it is not asked to write: a gap between
- * the blocks of a v form, which is the user's or another plan's meanwhile, or data that a rank only sends,
- * which may be read-only: that of a broadcast's root, and a rank's own block where it runs in place.
+/* Broken if this fails: a collective writes bytes of a buffer that it is not asked to write: a gap
+ * between the blocks of a v form, which is the user's or another plan's meanwhile, or data that a
+ * rank only sends, which may be read-only: that of a broadcast's root, and a rank's own block where
+ * it runs in place.
  * ranks: 1 2 3 5
  * engines: offload thread
  * modes: auto
@@ -37,8 +38,8 @@ static uint64_t element(uint32_t which, uint64_t round, uint32_t from, uint32_t 
     return 1 + i + 1000 * (which + 2 * (from + 100 * round));
 }
 
-/* Two plans whose blocks interleave in one output, both under way; then a word that the user writes into a
- * gap while the round is under way. */
+/* Two plans whose blocks interleave in one output, both under way; then a word that the user writes
+ * into a gap while the round is under way. */
 static void interleaved(struct scene *scene, int operation)
 {
     uint64_t counts[COLL_MOST], offsets[2][COLL_MOST], *send = scene->memory.words, *receive = send + 2 * K;

@@ -1,6 +1,7 @@
-/* Broken if this fails: ranks that have waited at once in many rounds, so that deliverers no longer check whether they
- * wait, miss a signal or data when one of them computes, comes late, sleeps or only tests; or a root that is rounds
- * ahead of the others overwrites data that they have not read. Prints its seed; LLCL_TEST_SEED repeats a run.
+/* Broken if this fails: ranks that have waited at once in many rounds, so that deliverers no longer
+ * check whether they wait, miss a signal or data when one of them computes, comes late, sleeps or
+ * only tests; or a root that is rounds ahead of the others overwrites data that they have not read.
+ * Prints its seed; LLCL_TEST_SEED repeats a run.
  * ranks: 2 3
  * threads: 2
  * timeout: 60

@@ -1,8 +1,8 @@
-/* Broken if this fails: when one of four ranks is killed (kill -9) while plans run, a survivor hangs, is
- * not told LLCL_ERR_PEER_DEAD within a second, gets a wrong result with LLCL_OK, cannot free its plans,
- * or can no longer work in a team without the dead one. Rounds at random moments, over engines, modes
- * and kernel copies; in some the victim dies while plans are made.
- * Started alone it drives the rounds: coll_kill [rounds [seed]]; under llcl-run it is one rank.
+/* Broken if this fails: when one of four ranks is killed (kill -9) while plans run, a survivor
+ * hangs, is not told LLCL_ERR_PEER_DEAD within a second, gets a wrong result with LLCL_OK, cannot
+ * free its plans, or can no longer work in a team without the dead one. Rounds at random moments,
+ * over engines, modes and kernel copies; in some the victim dies while plans are made. Started
+ * alone it drives the rounds: coll_kill [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto
  * timeout: 120

@@ -1,5 +1,6 @@
-/* Broken if this fails: in a team of more ranks than know each other (more than 64) a collective hangs or brings a wrong
- * result, also past ranks that do not call the library; or its plans take memory for each rank of the team.
+/* Broken if this fails: in a team of more ranks than know each other (more than 64) a collective
+ * hangs or brings a wrong result, also past ranks that do not call the library; or its plans take
+ * memory for each rank of the team.
  * ranks: 70
  * modes: auto
  * timeout: 60

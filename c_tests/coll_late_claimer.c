@@ -1,7 +1,6 @@
-/* Broken if this fails: the failure of a round, after a rank was killed, is reported while another, living rank is in
- * the middle of a step that may touch this rank's buffers; or it is never reported, although that rank has ended the
- * step.
- * Started alone it drives the ranks.
+/* Broken if this fails: the failure of a round, after a rank was killed, is reported while another,
+ * living rank is in the middle of a step that may touch this rank's buffers; or it is never
+ * reported, although that rank has ended the step. Started alone it drives the ranks.
  * kind: alone
  * modes: auto
  * timeout: 40

@@ -1,7 +1,7 @@
-/* Broken if this fails: a wait says LLCL_OK for a round that another thread of its rank is still ending with an error.
- * Rank 0 is killed while rank 2 is in its reduction; rank 1's progress thread knows of it and waits until rank 2 has left the buffers,
- * and then rank 1 comes to wait.
- * Started alone it drives the rounds: coll_late_error [rounds [seed]]; under llcl-run it is one rank.
+/* Broken if this fails: a wait says LLCL_OK for a round that another thread of its rank is still
+ * ending with an error. Rank 0 is killed while rank 2 is in its reduction; rank 1's progress thread
+ * knows of it and waits until rank 2 has left the buffers, and then rank 1 comes to wait. Started
+ * alone it drives the rounds: coll_late_error [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto
  * timeout: 60

@@ -1,6 +1,7 @@
-/* Broken if this fails: a rank that leaves (as one that dies) while others are in a round leaves one of them waiting, or it
- * ends there with another status than LLCL_ERR_PEER_DEAD; or the living can't make a team, whose collectives work. The last
- * rank leaves first, then rank 0, which over several nodes have neighbours on another one.
+/* Broken if this fails: a rank that leaves (as one that dies) while others are in a round leaves
+ * one of them waiting, or it ends there with another status than LLCL_ERR_PEER_DEAD; or the living
+ * can't make a team, whose collectives work. The last rank leaves first, then rank 0, which over
+ * several nodes have neighbours on another one.
  * ranks: 2 3
  * threads: yes
  */

@@ -1,5 +1,5 @@
-/* Broken if this fails: a plan that would take more memory than LLCL_COLL_MEMORY is made, or is refused
- * without the numbers or not at every rank, or what is freed does not count as free again.
+/* Broken if this fails: a plan that would take more memory than LLCL_COLL_MEMORY is made, or is
+ * refused without the numbers or not at every rank, or what is freed does not count as free again.
  * ranks: 2 3
  * engines: offload thread
  * threads: yes

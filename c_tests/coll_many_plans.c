@@ -1,5 +1,6 @@
-/* Broken if this fails: plans that are under way at the same time, of one team or of teams that share
- * ranks, started and waited for in an order that differs from rank to rank, mix up their data or lock up.
+/* Broken if this fails: plans that are under way at the same time, of one team or of teams that
+ * share ranks, started and waited for in an order that differs from rank to rank, mix up their data
+ * or lock up.
  * ranks: 1 2 3 5 8
  * engines: offload thread
  * modes: auto direct

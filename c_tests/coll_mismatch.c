@@ -1,6 +1,6 @@
-/* Broken if this fails: ranks that do not agree about a collective, or one of which gives a parameter
- * that means nothing, get a plan, hang, or are not all told; or the message does not name the field; or
- * the team is unusable afterwards.
+/* Broken if this fails: ranks that do not agree about a collective, or one of which gives a
+ * parameter that means nothing, get a plan, hang, or are not all told; or the message does not name
+ * the field; or the team is unusable afterwards.
  * ranks: 1 2 3 5
  * modes: auto direct
  * threads: yes

@@ -1,7 +1,7 @@
-/* Broken if this fails: a rank of engine offload, which has waited at once in many rounds and so counts as one that
- * polls its queue, does not poll in one round, and no other thread runs its step, because the other rank has engine
- * thread and runs only its own steps. Rank 0 waits outside of the library until rank 1 has ended its round, which needs
- * a step of rank 0.
+/* Broken if this fails: a rank of engine offload, which has waited at once in many rounds and so
+ * counts as one that polls its queue, does not poll in one round, and no other thread runs its
+ * step, because the other rank has engine thread and runs only its own steps. Rank 0 waits outside
+ * of the library until rank 1 has ended its round, which needs a step of rank 0.
  * ranks: 2
  */
 #include "coll.h"

@@ -1,5 +1,6 @@
-/* The types of collectives that are no plain integer, float or double: elements that no order of combinations
- * rounds, and what their operations mean, computed plainly. Included by coll_reference.h. */
+/* The types of collectives that are no plain integer, float or double: elements that no order of
+ * combinations rounds, and what their operations mean, computed plainly. Included by
+ * coll_reference.h. */
 #ifndef COLL_NUMBERS_H
 #define COLL_NUMBERS_H
 

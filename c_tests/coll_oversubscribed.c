@@ -1,6 +1,7 @@
-/* Broken if this fails: with more ranks than cores a rank that waits in a barrier keeps its core until the scheduler takes it
- * away. What counts is the processor time of the ranks, which other busy processes do not change: those that keep the
- * core use it all the time, 10 ms of each rank for a barrier of eight ranks on two cores; those that give it away some 0.1 ms.
+/* Broken if this fails: with more ranks than cores a rank that waits in a barrier keeps its core
+ * until the scheduler takes it away. What counts is the processor time of the ranks, which other
+ * busy processes do not change: those that keep the core use it all the time, 10 ms of each rank
+ * for a barrier of eight ranks on two cores; those that give it away some 0.1 ms.
  * ranks: 8
  * engines: offload thread
  * timeout: 60

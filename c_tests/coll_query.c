@@ -1,6 +1,6 @@
 /* Broken if this fails: llcl_coll_query says something else than what was asked for or is so: the
- * algorithm, forced by a parameter or by the environment, the engine, the rounds; or the algorithms that
- * these tests know are not those of the library.
+ * algorithm, forced by a parameter or by the environment, the engine, the rounds; or the algorithms
+ * that these tests know are not those of the library.
  * ranks: 2 3
  * engines: offload thread
  * threads: yes
@@ -29,8 +29,8 @@ static struct coll_case plain(llcl_team_t *team, int operation)
     return asked;
 }
 
-/* One plan; what it says of itself, the algorithm's name if that is given. Answers 0 if the algorithm that
- * was asked for does not fit. */
+/* One plan; what it says of itself, the algorithm's name if that is given. Answers 0 if the
+ * algorithm that was asked for does not fit. */
 static int one(const struct coll_case *asked, struct coll_memory *memory, const char *name,
                llcl_coll_info_t *info)
 {
@@ -59,8 +59,8 @@ static int one(const struct coll_case *asked, struct coll_memory *memory, const 
     return 1;
 }
 
-/* Whether the library's list of an operation's algorithms, in its answer to a name that is none, has
- * exactly the names of the table: each of them, and as many. */
+/* Whether the library's list of an operation's algorithms, in its answer to a name that is none,
+ * has exactly the names of the table: each of them, and as many. */
 static void check_names(llcl_team_t *team, struct coll_memory *memory, int operation)
 {
     struct coll_case asked = plain(team, operation);

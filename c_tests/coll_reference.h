@@ -1,5 +1,5 @@
-/* The operations by number, and what they are to bring, computed element by element from numbers that
- * all ranks know. */
+/* The operations by number, and what they are to bring, computed element by element from numbers
+ * that all ranks know. */
 #ifndef COLL_REFERENCE_H
 #define COLL_REFERENCE_H
 #include "shared.h"

@@ -1,5 +1,6 @@
-/* If one rank is refused, all are: also where the call itself is wrong, because there is no place for the plan, or a
- * blocking call brings a completion. If this were broken, the other ranks would wait for ever.
+/* If one rank is refused, all are: also where the call itself is wrong, because there is no place
+ * for the plan, or a blocking call brings a completion. If this were broken, the other ranks would
+ * wait for ever.
  * ranks: 2 3
  * modes: auto
  * threads: yes */

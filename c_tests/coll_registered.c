@@ -1,5 +1,5 @@
-/* Broken if this fails: a collective whose buffers lie in registered memory (heap or stack, which peers
- * do not map) at some ranks, all or none, as input, output or both, brings a wrong result.
+/* Broken if this fails: a collective whose buffers lie in registered memory (heap or stack, which
+ * peers do not map) at some ranks, all or none, as input, output or both, brings a wrong result.
  * ranks: 1 2 3 5
  * engines: offload thread
  * modes: auto direct

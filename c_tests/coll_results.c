@@ -1,5 +1,6 @@
-/* Broken if this fails: some collective, by some algorithm, at some root or size, in place or not, brings
- * a wrong result, changes its input or a byte beside its buffers, or brings the last round's result.
+/* Broken if this fails: some collective, by some algorithm, at some root or size, in place or not,
+ * brings a wrong result, changes its input or a byte beside its buffers, or brings the last round's
+ * result.
  * ranks: 1 2 3 5 8
  * engines: offload thread
  * threads: 3

@@ -1,6 +1,7 @@
-/* Broken if this fails: the result of a reduction depends on which thread runs a step: it is not rounded, and
- * denormal numbers are not flushed, as in the threads that made the plan; or a thread that runs steps does
- * not keep its own floating-point environment; or ranks that differ in theirs are not all told.
+/* Broken if this fails: the result of a reduction depends on which thread runs a step: it is not
+ * rounded, and denormal numbers are not flushed, as in the threads that made the plan; or a thread
+ * that runs steps does not keep its own floating-point environment; or ranks that differ in theirs
+ * are not all told.
  * ranks: 1 2 3 5
  * engines: offload thread
  * modes: auto
@@ -58,8 +59,8 @@ static void fill(struct scene *scene, double first, double other)
         in[i] = scene->me == 0 ? first : other;
 }
 
-/* Rounds in which this rank waits at once, or leaves the steps to others for a while. Every element must be
- * the same bits; answers the first. The thread's environment is what it was. */
+/* Rounds in which this rank waits at once, or leaves the steps to others for a while. Every element
+ * must be the same bits; answers the first. The thread's environment is what it was. */
 static double rounds(struct scene *scene, llcl_coll_t *plan)
 {
     double *out = (double *)(void *)scene->receive.bytes;

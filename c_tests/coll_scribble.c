@@ -1,5 +1,5 @@
-/* Broken if this fails: a rank that overwrites the memory which another one lets it map for teams and plans ends that
- * other rank by a signal: a number there is used as an index without a check.
+/* Broken if this fails: a rank that overwrites the memory which another one lets it map for teams
+ * and plans ends that other rank by a signal: a number there is used as an index without a check.
  * ranks: 2 3
  * modes: auto
  * engines: offload thread
@@ -9,8 +9,8 @@
 #define KINDS 5u
 #define USES 4u
 
-/* Where memory of peers is mapped here, but for the beginnings of their memory files, which are not the subject
- * of this test. */
+/* Where memory of peers is mapped here, but for the beginnings of their memory files, which are not
+ * the subject of this test. */
 static uint32_t foreign(llcl_context_t *context, uint64_t (*spans)[2], uint32_t most)
 {
     static char line[512];

@@ -1,5 +1,6 @@
-/* Broken if this fails: ranks whose environment asks for different schedules (the length of segments, an
- * algorithm) make a plan of pieces that do not fit, instead of being told at every rank what differs.
+/* Broken if this fails: ranks whose environment asks for different schedules (the length of
+ * segments, an algorithm) make a plan of pieces that do not fit, instead of being told at every
+ * rank what differs.
  * ranks: 2 3
  * modes: auto direct
  */

@@ -1,6 +1,7 @@
-/* Broken if this fails: a random mixture of collectives of all kinds, sizes, algorithms, engines and
- * memories, several plans under way at once in several teams, made and freed all the time, brings a wrong
- * result or locks up. Prints its seed; LLCL_TEST_SEED repeats a run, LLCL_TEST_MS sets its length.
+/* Broken if this fails: a random mixture of collectives of all kinds, sizes, algorithms, engines
+ * and memories, several plans under way at once in several teams, made and freed all the time,
+ * brings a wrong result or locks up. Prints its seed; LLCL_TEST_SEED repeats a run, LLCL_TEST_MS
+ * sets its length.
  * ranks: 3 5
  * modes: auto offload direct
  * cma: on off

@@ -1,6 +1,7 @@
-/* Broken if this fails: a round of a plan whose start names other buffers (elsewhere, mapped at some ranks and not at others, in a region
- * that is new) has a wrong result or touches the buffers of another round; a plan that was not made for it takes other buffers; or a
- * start that is refused has begun the round.
+/* Broken if this fails: a round of a plan whose start names other buffers (elsewhere, mapped at
+ * some ranks and not at others, in a region that is new) has a wrong result or touches the buffers
+ * of another round; a plan that was not made for it takes other buffers; or a start that is refused
+ * has begun the round.
  * ranks: 1 2 3
  * modes: auto
  * engines: offload thread

@@ -1,6 +1,6 @@
-/* Broken if this fails: a call that does not fit a plan's state (started twice, waited for without a
- * start, freed under way or twice, made inside a callback) is not answered with LLCL_ERR_STATE, or does
- * harm; or "not yet" is not told by LLCL_ERR_TIMEOUT and LLCL_RETRY_BUSY.
+/* Broken if this fails: a call that does not fit a plan's state (started twice, waited for without
+ * a start, freed under way or twice, made inside a callback) is not answered with LLCL_ERR_STATE,
+ * or does harm; or "not yet" is not told by LLCL_ERR_TIMEOUT and LLCL_RETRY_BUSY.
  * ranks: 1 2 3
  * engines: offload thread
  * cma: on off

@@ -1,6 +1,6 @@
-/* Broken if this fails: a rank's steps are not run by the thread that delivers their signals: if a process has started
- * its round and was then stopped, so that no thread of its own can run, the others do not get their results, or it does
- * not get its own when it goes on.
+/* Broken if this fails: a rank's steps are not run by the thread that delivers their signals: if a
+ * process has started its round and was then stopped, so that no thread of its own can run, the
+ * others do not get their results, or it does not get its own when it goes on.
  * ranks: 3
  * modes: auto direct
  */

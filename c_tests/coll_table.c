@@ -1,6 +1,6 @@
-/* Broken if this fails: rows of the file that LLCL_COLL_TABLE names do not choose the algorithm, a row that does not fit does, a file that
- * is malformed is taken or refused without its name, the line and what was expected; or ranks with different files
- * make a plan.
+/* Broken if this fails: rows of the file that LLCL_COLL_TABLE names do not choose the algorithm, a
+ * row that does not fit does, a file that is malformed is taken or refused without its name, the
+ * line and what was expected; or ranks with different files make a plan.
  * ranks: 3
  * modes: auto
  */

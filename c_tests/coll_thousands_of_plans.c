@@ -1,5 +1,5 @@
-/* Broken if this fails: a plan costs a region, or a mapping at each other rank, so that a program with thousands of
- * plans runs out of the one or the other.
+/* Broken if this fails: a plan costs a region, or a mapping at each other rank, so that a program
+ * with thousands of plans runs out of the one or the other.
  * ranks: 2 8
  * modes: auto
  */

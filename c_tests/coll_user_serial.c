@@ -1,6 +1,6 @@
-/* Broken if this fails: a user's function runs twice at the same time for one plan and rank, although the plan does not
- * allow it, or gets addresses that are not aligned; or LLCL_COLL_CONCURRENT takes no effect, or is not compared among
- * the ranks.
+/* Broken if this fails: a user's function runs twice at the same time for one plan and rank,
+ * although the plan does not allow it, or gets addresses that are not aligned; or
+ * LLCL_COLL_CONCURRENT takes no effect, or is not compared among the ranks.
  * ranks: 1 2 3 5
  * engines: offload thread
  * modes: auto

@@ -1,6 +1,6 @@
-/* Broken if this fails: a gather, scatter, allgather, alltoall or reduce-scatter with a length for each
- * block, some of them empty, in any order and with gaps, puts something at a wrong place, or writes into
- * a gap.
+/* Broken if this fails: a gather, scatter, allgather, alltoall or reduce-scatter with a length for
+ * each block, some of them empty, in any order and with gaps, puts something at a wrong place, or
+ * writes into a gap.
  * ranks: 1 2 3 5 8
  * engines: offload thread
  * modes: auto direct

@@ -1,6 +1,7 @@
-/* Broken if this fails: the word of a completion, in memory that the ranks share, is not changed while its rank
- * computes: the rank only reads the word, and its progress thread is in a function of the user, so that only the thread
- * that delivers the last piece can change it. Or it is changed before the data is there, or more than once.
+/* Broken if this fails: the word of a completion, in memory that the ranks share, is not changed
+ * while its rank computes: the rank only reads the word, and its progress thread is in a function
+ * of the user, so that only the thread that delivers the last piece can change it. Or it is changed
+ * before the data is there, or more than once.
  * ranks: 2 3
  * threads: 3
  * wire: no

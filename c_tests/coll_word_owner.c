@@ -1,6 +1,6 @@
-/* Broken if this fails: the word of a completion changes before the data is where its user looks, because another rank has
- * changed it, which cannot copy the data there: the output is registered memory, or is named anew with each start. Or the
- * owner's progress thread does not change it.
+/* Broken if this fails: the word of a completion changes before the data is where its user looks,
+ * because another rank has changed it, which cannot copy the data there: the output is registered
+ * memory, or is named anew with each start. Or the owner's progress thread does not change it.
  * ranks: 2 3
  * modes: auto
  * threads: 3
@@ -16,8 +16,8 @@ static int data_is_there(struct coll_run *run)
     return memcmp(run->receive.bytes, run->receive.shadow, run->receive.size + 2 * COLL_GUARD) == 0;
 }
 
-/* Rank 0, which calls nothing between the start and the word. `words`: how far it has come, its completion's, and how many
- * of the others are through. */
+/* Rank 0, which calls nothing between the start and the word. `words`: how far it has come, its
+ * completion's, and how many of the others are through. */
 static void compute(struct coll_run *run, llcl_coll_t *keeper, struct stuck *stuck, uint64_t *words, uint64_t round)
 {
     int look;

@@ -1,7 +1,8 @@
-/* Broken if this fails: with LLCL_FLAG_DONE a request that has ended in the call answers something else than LLCL_DONE, or
- * fires one of its completions; one that has not ended answers LLCL_DONE, or loses a completion; a blocking call, offload
- * mode or LLCL_FLAG_DEFER answers LLCL_DONE; a write that answers it does not wake who sleeps on its word; or a completion of
- * an undefined kind is accepted, with the flag or without it, where nothing fires.
+/* Broken if this fails: with LLCL_FLAG_DONE a request that has ended in the call answers something
+ * else than LLCL_DONE, or fires one of its completions; one that has not ended answers LLCL_DONE,
+ * or loses a completion; a blocking call, offload mode or LLCL_FLAG_DEFER answers LLCL_DONE; a
+ * write that answers it does not wake who sleeps on its word; or a completion of an undefined kind
+ * is accepted, with the flag or without it, where nothing fires.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes

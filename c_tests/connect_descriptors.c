@@ -1,5 +1,5 @@
-/* Broken if this fails: a contacted peer costs a descriptor for as long as the context lives; or memory that a peer has
- * allocated since it was contacted is not reached without one.
+/* Broken if this fails: a contacted peer costs a descriptor for as long as the context lives; or
+ * memory that a peer has allocated since it was contacted is not reached without one.
  * ranks: 5
  * modes: auto
  */

@@ -1,5 +1,5 @@
-/* Broken if this fails: a rank that must contact another one to answer it, while the launcher does not answer,
- * keeps those waiting that it has contacted before.
+/* Broken if this fails: a rank that must contact another one to answer it, while the launcher does
+ * not answer, keeps those waiting that it has contacted before.
  * ranks: 3
  * cma: off
  */
@@ -12,8 +12,8 @@
 
 static int orders[2];
 
-/* A process that is no rank stops the launcher when it is told so. Rank 2 lets it go on; that process does so if
- * rank 2 never comes to it. */
+/* A process that is no rank stops the launcher when it is told so. Rank 2 lets it go on; that
+ * process does so if rank 2 never comes to it. */
 static void configure(llcl_config_t *config)
 {
     pid_t launcher = getppid();
@@ -70,8 +70,8 @@ static void ask(llcl_context_t *context, const struct shared *registered, const 
     CHECK(memcmp(reply, "yes", 3) == 0);
 }
 
-/* Rank 0 stops the launcher when it has answered the fences of all: rank 1 tells rank 2, rank 2 rank 0, which does
- * not get to know rank 1. */
+/* Rank 0 stops the launcher when it has answered the fences of all: rank 1 tells rank 2, rank 2
+ * rank 0, which does not get to know rank 1. */
 static void all_have_left_the_fence(llcl_context_t *context, const struct shared *mine)
 {
     uint32_t me = llcl_rank(context);

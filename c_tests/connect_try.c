@@ -1,5 +1,6 @@
-/* Broken if this fails: a try function blocks while a peer that it meets for the first time has not come up, or
- * does not tell why it is refused; or the contact does not go on behind it; or llcl_connect does not wait for it.
+/* Broken if this fails: a try function blocks while a peer that it meets for the first time has not
+ * come up, or does not tell why it is refused; or the contact does not go on behind it; or
+ * llcl_connect does not wait for it.
  * ranks: 3
  * threads: 3
  */
@@ -90,8 +91,8 @@ static void call_back(llcl_context_t *context)
     CHECK_OK(llcl_flush_all(context));
 }
 
-/* What was refused for want of contact is now refused for another reason, or done. Which handlers a rank behind a network
- * has, only that rank knows. */
+/* What was refused for want of contact is now refused for another reason, or done. Which handlers a
+ * rank behind a network has, only that rank knows. */
 static void is_connected(llcl_context_t *context)
 {
     CHECK_STATUS(try_write(context, 0), LLCL_ERR_KEY);

@@ -1,5 +1,6 @@
-/* Broken if this fails: a second context of the same ranks shares handlers, regions, flushes or its end with the first one;
- * its configuration is not its own; one rank that is refused leaves others waiting; llcl_abort by it reaches nobody.
+/* Broken if this fails: a second context of the same ranks shares handlers, regions, flushes or its
+ * end with the first one; its configuration is not its own; one rank that is refused leaves others
+ * waiting; llcl_abort by it reaches nobody.
  * ranks: 1 3
  * cma: on off
  * threads: yes

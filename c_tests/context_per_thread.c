@@ -1,5 +1,6 @@
-/* Broken if this fails: threads of a rank that have a context each, and use it at once with the others, meet each other's
- * messages, words, keys, flushes, barriers or duplicates; or one of them ends its own while the others go on, and they notice.
+/* Broken if this fails: threads of a rank that have a context each, and use it at once with the
+ * others, meet each other's messages, words, keys, flushes, barriers or duplicates; or one of them
+ * ends its own while the others go on, and they notice.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes

@@ -1,4 +1,5 @@
-/* Broken if this fails: a rank leaves llcl_allgather_bytes of size 0 before every rank has entered it.
+/* Broken if this fails: a rank leaves llcl_allgather_bytes of size 0 before every rank has entered
+ * it.
  * ranks: 2 3 5
  * modes: auto
  * threads: yes

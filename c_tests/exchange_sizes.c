@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_allgather_bytes loses, mixes or reorders contributions of some size, or its own
- * buffer is changed; or size 0 is no fence.
+/* Broken if this fails: llcl_allgather_bytes loses, mixes or reorders contributions of some size,
+ * or its own buffer is changed; or size 0 is no fence.
  * ranks: 1 2 3 5 8
  * modes: auto
  * threads: yes

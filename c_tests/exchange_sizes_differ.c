@@ -1,5 +1,5 @@
-/* Broken if this fails: ranks that pass different sizes hang or read each other's bytes out of place,
- * instead of LLCL_ERR_INVALID on every rank; or the world is unusable afterwards.
+/* Broken if this fails: ranks that pass different sizes hang or read each other's bytes out of
+ * place, instead of LLCL_ERR_INVALID on every rank; or the world is unusable afterwards.
  * ranks: 2 3
  * modes: auto
  * threads: yes

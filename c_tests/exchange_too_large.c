@@ -1,5 +1,6 @@
-/* A size that is too large to gather is refused with a message, in a world of any size; if only one rank gives it, the
- * others are told that sizes differ. If this were broken, the process would abort, or the others would wait.
+/* A size that is too large to gather is refused with a message, in a world of any size; if only one
+ * rank gives it, the others are told that sizes differ. If this were broken, the process would
+ * abort, or the others would wait.
  * ranks: 1 2 3
  * modes: auto
  * threads: yes */

@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_flush or llcl_flush_all returns before everything accepted has completed:
- * a completion fires later, or the peer does not see the data.
+/* Broken if this fails: llcl_flush or llcl_flush_all returns before everything accepted has
+ * completed: a completion fires later, or the peer does not see the data.
  * ranks: 1 2 3 5
  * cma: on off
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: an operation without completion is accepted and fails, and neither llcl_flush nor
- * llcl_flush_all reports it; or they report it twice, or for another peer, or report a failure that a completion has
- * reported.
+/* Broken if this fails: an operation without completion is accepted and fails, and neither
+ * llcl_flush nor llcl_flush_all reports it; or they report it twice, or for another peer, or report
+ * a failure that a completion has reported.
  * ranks: 3
  * cma: on
  */

@@ -1,6 +1,7 @@
-/* Broken if this fails: a function of llcl.h follows a pointer that is NULL or misaligned, takes a parameter that it must
- * refuse, refuses it with another status than the documented one or without a sentence that begins with its name, or
- * writes a result all the same. c_tests/coverage fails if this file does not call some function.
+/* Broken if this fails: a function of llcl.h follows a pointer that is NULL or misaligned, takes a
+ * parameter that it must refuse, refuses it with another status than the documented one or without
+ * a sentence that begins with its name, or writes a result all the same. c_tests/coverage fails if
+ * this file does not call some function.
  * ranks: 1
  * threads: yes
  */

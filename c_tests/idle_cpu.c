@@ -1,5 +1,6 @@
 /* Broken if this fails: a process uses the processor, more than 2 % of a second, although it does
- * nothing after it has communicated, or waits in the library: for a word, for a round of a collective.
+ * nothing after it has communicated, or waits in the library: for a word, for a round of a
+ * collective.
  * ranks: 2
  * cma: on
  */

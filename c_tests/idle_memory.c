@@ -1,5 +1,5 @@
-/* Broken if this fails: a rank of a world of two keeps 16 MiB or more resident, after it has used every
- * kind of operation.
+/* Broken if this fails: a rank of a world of two keeps 16 MiB or more resident, after it has used
+ * every kind of operation.
  * ranks: 2
  * cma: on off
  */

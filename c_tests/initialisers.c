@@ -1,5 +1,5 @@
-/* Broken if this fails: the LLCL_..._INIT of a struct does not carry its size, sets something else, or is refused
- * by the function that takes the struct.
+/* Broken if this fails: the LLCL_..._INIT of a struct does not carry its size, sets something else,
+ * or is refused by the function that takes the struct.
  * kind: alone
  * modes: auto
  * threads: yes

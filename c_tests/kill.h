@@ -1,6 +1,8 @@
-/* Rounds of llcl-run in which one rank is killed at a random moment. Started alone such a test drives the
+/* Rounds of llcl-run in which one rank is killed at a random moment. Started alone such a test
+ * drives the
  * rounds: TEST [rounds [seed]]; under llcl-run it is one rank. Every survivor prints
- * "survivor RANK: NAME VALUE NAME VALUE ..."; the driver takes the largest gap and sums the skips. */
+ * "survivor RANK: NAME VALUE NAME VALUE ..."; the driver takes the largest gap and sums the
+ * skips. */
 #ifndef KILL_H
 #define KILL_H
 #include "shared.h"

@@ -1,7 +1,7 @@
-/* Broken if this fails: when one rank of three is killed (kill -9) while all of them read, write and
- * update each other's memory, a survivor hangs, does not get LLCL_ERR_PEER_DEAD for what was pending
- * and what it posts within a second, can no longer reach the other survivor, or is ended too.
- * 100 rounds at random moments, over the execution modes and with kernel copies on and off.
+/* Broken if this fails: when one rank of three is killed (kill -9) while all of them read, write
+ * and update each other's memory, a survivor hangs, does not get LLCL_ERR_PEER_DEAD for what was
+ * pending and what it posts within a second, can no longer reach the other survivor, or is ended
+ * too. 100 rounds at random moments, over the execution modes and with kernel copies on and off.
  * Started alone it drives the rounds: kill_nine [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto

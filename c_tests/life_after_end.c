@@ -1,5 +1,6 @@
-/* Programs may free handles after llcl_finalize: calls with handles of a context that has ended, and with the context,
- * answer LLCL_ERR_STATE, or NULL or 0. If this were broken, they would read memory that is gone.
+/* Programs may free handles after llcl_finalize: calls with handles of a context that has ended,
+ * and with the context, answer LLCL_ERR_STATE, or NULL or 0. If this were broken, they would read
+ * memory that is gone.
  * ranks: 1 2
  * modes: auto offload
  * threads: yes */

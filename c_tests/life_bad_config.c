@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_init takes a configuration that means nothing, writes its out-parameter
- * although it failed, or does not survive NULL.
+/* Broken if this fails: llcl_init takes a configuration that means nothing, writes its
+ * out-parameter although it failed, or does not survive NULL.
  * kind: alone
  * modes: auto
  * threads: yes

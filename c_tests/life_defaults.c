@@ -1,5 +1,5 @@
-/* Broken if this fails: a program started without a launcher is not a world of one with the documented
- * defaults, or the texts (version, statuses, last error) are not what the header says.
+/* Broken if this fails: a program started without a launcher is not a world of one with the
+ * documented defaults, or the texts (version, statuses, last error) are not what the header says.
  * kind: alone
  * modes: auto
  * threads: yes

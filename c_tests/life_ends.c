@@ -1,6 +1,7 @@
-/* However a rank ends, the job learns of it and the user of the reason: a rank whose llcl_init fails, one
- * that becomes another program, one that ends with 0 but without llcl_finalize. If this were broken, llcl-run
- * would kill a rank before its message is out, or would answer 0 for a job that has failed.
+/* However a rank ends, the job learns of it and the user of the reason: a rank whose llcl_init
+ * fails, one that becomes another program, one that ends with 0 but without llcl_finalize. If this
+ * were broken, llcl-run would kill a rank before its message is out, or would answer 0 for a job
+ * that has failed.
  * kind: alone
  * modes: auto
  * timeout: 60 */

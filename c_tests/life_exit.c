@@ -1,5 +1,6 @@
-/* Broken if this fails: llcl_exit does not end the whole job with its code, from a handler, a callback or several
- * threads at once; it cuts its own process short; or ranks that ignore SIGTERM live on.
+/* Broken if this fails: llcl_exit does not end the whole job with its code, from a handler, a
+ * callback or several threads at once; it cuts its own process short; or ranks that ignore SIGTERM
+ * live on.
  * ranks: 1 2 3
  * exit: 23
  */

@@ -1,7 +1,7 @@
-/* Broken if this fails: llcl_finalize waits for ever for operations on a peer that executes nothing,
- * instead of cancelling them after LLCL_FINALIZE_MS, in flight, queued or parked, each completion once
- * with LLCL_ERR_CANCELED; or
- * the peer's late answer touches memory that is the caller's own again.
+/* Broken if this fails: llcl_finalize waits for ever for operations on a peer that executes
+ * nothing, instead of cancelling them after LLCL_FINALIZE_MS, in flight, queued or parked, each
+ * completion once with LLCL_ERR_CANCELED; or the peer's late answer touches memory that is the
+ * caller's own again.
  * ranks: 2
  * cma: off
  */

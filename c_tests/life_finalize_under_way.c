@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_finalize with operations under way loses a completion, fires one twice,
- * fires one after it returned, or never returns because callbacks go on posting.
+/* Broken if this fails: llcl_finalize with operations under way loses a completion, fires one
+ * twice, fires one after it returned, or never returns because callbacks go on posting.
  * ranks: 1 2 3
  * cma: on off
  * threads: 2

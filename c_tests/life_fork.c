@@ -1,7 +1,7 @@
-/* A forked child shares its parent's sockets and memory, but has none of its threads: its calls answer
- * LLCL_ERR_STATE, whatever they are, its exit handlers may call llcl_finalize, and its parent's rank goes on.
- * If this were broken, the child would hang, or tell the world that its parent leaves. system() and popen()
- * do what they always do.
+/* A forked child shares its parent's sockets and memory, but has none of its threads: its calls
+ * answer LLCL_ERR_STATE, whatever they are, its exit handlers may call llcl_finalize, and its
+ * parent's rank goes on. If this were broken, the child would hang, or tell the world that its
+ * parent leaves. system() and popen() do what they always do.
  * ranks: 2
  * modes: auto offload */
 #include "shared.h"

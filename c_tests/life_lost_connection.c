@@ -1,5 +1,5 @@
-/* Broken if this fails: a rank that has lost its connection to llcl-run, because its program has closed all
- * descriptors, lives on although the others treat it as dead; or it is not dead to them.
+/* Broken if this fails: a rank that has lost its connection to llcl-run, because its program has
+ * closed all descriptors, lives on although the others treat it as dead; or it is not dead to them.
  * exit: 137
  */
 #include "shared.h"

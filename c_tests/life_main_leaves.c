@@ -1,5 +1,6 @@
-/* Broken if this fails: a rank whose first thread has left by pthread_exit, while others go on, counts as dead, or its
- * memory cannot be reached any more, whether it was contacted before or is contacted for the first time.
+/* Broken if this fails: a rank whose first thread has left by pthread_exit, while others go on,
+ * counts as dead, or its memory cannot be reached any more, whether it was contacted before or is
+ * contacted for the first time.
  * ranks: 2 3
  * cma: on off
  */

@@ -1,5 +1,6 @@
-/* A variable LLCL_* that the library does not know is named once, with the one that was meant; an empty one counts as
- * unset. If this were broken, a setting would be ignored silently, or an empty variable would be fatal.
+/* A variable LLCL_* that the library does not know is named once, with the one that was meant; an
+ * empty one counts as unset. If this were broken, a setting would be ignored silently, or an empty
+ * variable would be fatal.
  * kind: alone
  * modes: auto */
 #include "job.h"

@@ -1,5 +1,5 @@
-/* Broken if this fails: a rank that ends without llcl_finalize is not dead to the others: they go on writing to it,
- * hang, or get another status than LLCL_ERR_PEER_DEAD.
+/* Broken if this fails: a rank that ends without llcl_finalize is not dead to the others: they go
+ * on writing to it, hang, or get another status than LLCL_ERR_PEER_DEAD.
  * kind: alone
  * cma: on off
  * timeout: 60 */

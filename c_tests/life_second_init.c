@@ -1,5 +1,5 @@
-/* Broken if this fails: a second llcl_init from the same environment makes a second rank of the same
- * number, while the first lives or after it has left the world.
+/* Broken if this fails: a second llcl_init from the same environment makes a second rank of the
+ * same number, while the first lives or after it has left the world.
  * ranks: 1 2
  * modes: auto
  */

@@ -1,5 +1,5 @@
-/* A callback or a handler that does not return keeps llcl_finalize for as long as LLCL_FINALIZE_MS says and not for
- * ever; it answers LLCL_ERR_TIMEOUT, and the other rank leaves in order.
+/* A callback or a handler that does not return keeps llcl_finalize for as long as LLCL_FINALIZE_MS
+ * says and not for ever; it answers LLCL_ERR_TIMEOUT, and the other rank leaves in order.
  * ranks: 2
  * modes: auto offload
  * timeout: 30 */

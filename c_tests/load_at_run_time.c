@@ -1,6 +1,7 @@
-/* Broken if this fails: the library cannot be loaded by a program that is not linked with it, because it wants
- * more of each thread's memory than the loader keeps for such libraries (Python, Julia and plug-ins load it so);
- * or it cannot be loaded, used and closed several times, also from threads; or not from Python, where there is one.
+/* Broken if this fails: the library cannot be loaded by a program that is not linked with it,
+ * because it wants more of each thread's memory than the loader keeps for such libraries (Python,
+ * Julia and plug-ins load it so); or it cannot be loaded, used and closed several times, also from
+ * threads; or not from Python, where there is one.
  * kind: alone
  * modes: auto
  */

@@ -1,6 +1,6 @@
-/* Broken if this fails: memory that is in no region cannot be the local side of some operation (stack, heap, static;
- * every size and alignment; each tier; messages; collectives), or its key gives access as a remote side: to a peer, or
- * to the rank itself.
+/* Broken if this fails: memory that is in no region cannot be the local side of some operation
+ * (stack, heap, static; every size and alignment; each tier; messages; collectives), or its key
+ * gives access as a remote side: to a peer, or to the rank itself.
  * ranks: 1 2
  * cma: on off
  * threads: yes

@@ -1,6 +1,7 @@
-/* Broken if this fails: a line of docs/memory-model.md that no other test shows: an aligned word of 8 bytes is seen in
- * pieces; what is complete at one rank is not there for a third one that is told of it; what a flush has ended is not there
- * for who sees a flag that was written after it; or what was done before a message was accepted is not there for its handler.
+/* Broken if this fails: a line of docs/memory-model.md that no other test shows: an aligned word of
+ * 8 bytes is seen in pieces; what is complete at one rank is not there for a third one that is told
+ * of it; what a flush has ended is not there for who sees a flag that was written after it; or what
+ * was done before a message was accepted is not there for its handler.
  * ranks: 3
  * cma: on off
  * threads: yes
@@ -122,8 +123,8 @@ static void handle(llcl_am_t *message, void *data)
     word_add(&in->handled, 1);
 }
 
-/* Writes to allocated memory that were accepted before a message was: its handler sees them where the caller itself writes,
- * then sends; else those that a flush has waited for. */
+/* Writes to allocated memory that were accepted before a message was: its handler sees them where
+ * the caller itself writes, then sends; else those that a flush has waited for. */
 static void a_handler_sees_what_was_before(struct scene *in)
 {
     uint64_t words[WORDS], round, i;

@@ -1,6 +1,7 @@
-/* Broken if this fails: an allocation inside the library that fails (each one in turn, alone or with all that follow)
- * ends the process, makes a call hang, or loses an operation under way; while there is no memory, a call that needs
- * some is not answered by LLCL_ERR_NO_MEMORY; or a call that was refused does not succeed when there is memory again.
+/* Broken if this fails: an allocation inside the library that fails (each one in turn, alone or
+ * with all that follow) ends the process, makes a call hang, or loses an operation under way; while
+ * there is no memory, a call that needs some is not answered by LLCL_ERR_NO_MEMORY; or a call that
+ * was refused does not succeed when there is memory again.
  * kind: alone
  * modes: auto
  * timeout: 120

@@ -1,5 +1,5 @@
-/* Ranks that a test starts by itself, as a program would that has another launcher: forked processes with an allgather of
- * their own through memory that they share. */
+/* Ranks that a test starts by itself, as a program would that has another launcher: forked
+ * processes with an allgather of their own through memory that they share. */
 #ifndef OWN_START_H
 #define OWN_START_H
 #include "test.h"

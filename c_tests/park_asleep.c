@@ -1,5 +1,5 @@
-/* Broken if this fails: while a message with LLCL_FLAG_PARK waits for a slot of its receiver, the library's thread
- * looks again and again; or it sleeps on when the receiver has slots again.
+/* Broken if this fails: while a message with LLCL_FLAG_PARK waits for a slot of its receiver, the
+ * library's thread looks again and again; or it sleeps on when the receiver has slots again.
  * ranks: 2
  * modes: auto direct
  */

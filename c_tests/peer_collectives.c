@@ -1,6 +1,7 @@
-/* Broken if this fails: a team over ranks that share no memory is not made, or its barrier lets a rank go before all have
- * come, or hangs; an algorithm that reads other ranks' memory is accepted there, or refused without a sentence; nodes of
- * several ranks are not made use of; or ranks of one node have no collectives of their own any more.
+/* Broken if this fails: a team over ranks that share no memory is not made, or its barrier lets a
+ * rank go before all have come, or hangs; an algorithm that reads other ranks' memory is accepted
+ * there, or refused without a sentence; nodes of several ranks are not made use of; or ranks of one
+ * node have no collectives of their own any more.
  * ranks: 2 3
  * threads: yes
  */

@@ -1,5 +1,6 @@
-/* Broken if this fails: llcl_query_peer says of a peer that it is reached otherwise than it is, or gives its node another
- * number than LLCL_NODE_ID; a write to a peer of the same node goes over the network, or one to another node does not come.
+/* Broken if this fails: llcl_query_peer says of a peer that it is reached otherwise than it is, or
+ * gives its node another number than LLCL_NODE_ID; a write to a peer of the same node goes over the
+ * network, or one to another node does not come.
  * ranks: 2 3
  * cma: on off
  * threads: yes

@@ -1,6 +1,6 @@
-/* Broken if this fails: a rank of another node counts as one of this node although there is no network, or is refused
- * by another status than LLCL_ERR_UNSUPPORTED or by a message that does not say why; or a LLCL_NODE_ID that makes no
- * sense is not refused.
+/* Broken if this fails: a rank of another node counts as one of this node although there is no
+ * network, or is refused by another status than LLCL_ERR_UNSUPPORTED or by a message that does not
+ * say why; or a LLCL_NODE_ID that makes no sense is not refused.
  * kind: alone
  * modes: auto
  */

@@ -1,8 +1,9 @@
-/* Broken if this fails: memory of a peer behind a network is mapped, or memory of a rank on this node is not: the wire
- * would work only in tests, where ranks are threads of one machine.
+/* Broken if this fails: memory of a peer behind a network is mapped, or memory of a rank on this
+ * node is not: the wire would work only in tests, where ranks are threads of one machine.
  *
- * The memory file of each rank begins with its control area. Its first page is mapped once by the rank itself, and once by
- * each neighbour that has contacted it; regions are mapped likewise. Where ranks are processes, each maps all of its node.
+ * The memory file of each rank begins with its control area. Its first page is mapped once by the
+ * rank itself, and once by each neighbour that has contacted it; regions are mapped likewise. Where
+ * ranks are processes, each maps all of its node.
  * ranks: 2 3
  * threads: yes
  */

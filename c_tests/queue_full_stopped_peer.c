@@ -1,6 +1,6 @@
-/* Broken if this fails: with a peer that executes nothing, posting waits, loses or grows memory instead
- * of answering "try again" at once (the queue is full; in direct mode: no tag is free); or what was
- * accepted does not complete exactly once when the peer goes on.
+/* Broken if this fails: with a peer that executes nothing, posting waits, loses or grows memory
+ * instead of answering "try again" at once (the queue is full; in direct mode: no tag is free); or
+ * what was accepted does not complete exactly once when the peer goes on.
  * ranks: 2 3
  * cma: off
  */

@@ -1,5 +1,6 @@
-/* Broken if this fails: an alias shows other bytes than its part of the region, has other rights than it was given, wakes no
- * thread that sleeps on one of its words, stays when its region has ended, or is made where something is mapped.
+/* Broken if this fails: an alias shows other bytes than its part of the region, has other rights
+ * than it was given, wakes no thread that sleeps on one of its words, stays when its region has
+ * ended, or is made where something is mapped.
  * ranks: 2
  * threads: yes
  */

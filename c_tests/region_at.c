@@ -1,6 +1,6 @@
-/* Broken if this fails: llcl_region_allocate_at gives another address than the one that was asked for, maps over what is
- * there, loses an index or a range when it is refused, or its region is not what peers write to; ranks that agree on an
- * address can not have a heap there at every rank.
+/* Broken if this fails: llcl_region_allocate_at gives another address than the one that was asked
+ * for, maps over what is there, loses an index or a range when it is refused, or its region is not
+ * what peers write to; ranks that agree on an address can not have a heap there at every rank.
  * ranks: 1 3
  */
 #include "shared.h"

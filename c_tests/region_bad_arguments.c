@@ -1,5 +1,5 @@
-/* Broken if this fails: the calls of the memory chapter crash on, or accept, what they should refuse;
- * or write their out-parameter although they failed.
+/* Broken if this fails: the calls of the memory chapter crash on, or accept, what they should
+ * refuse; or write their out-parameter although they failed.
  * ranks: 1 2
  * modes: auto
  * threads: yes

@@ -1,6 +1,7 @@
-/* Broken if this fails: memory of freed regions that a rank has used which has died since is never used again; or
- * llcl_region_allocate, which waits for that rank when it dies, waits on until its time is over; or the living rank
- * that has used it too is not asked to let go of it, so that its late write reaches another region.
+/* Broken if this fails: memory of freed regions that a rank has used which has died since is never
+ * used again; or llcl_region_allocate, which waits for that rank when it dies, waits on until its
+ * time is over; or the living rank that has used it too is not asked to let go of it, so that its
+ * late write reaches another region.
  * kind: alone
  * modes: auto offload
  * timeout: 40

@@ -1,7 +1,7 @@
-/* Broken if this fails: under a limit of file sizes (ulimit -f) llcl_init or llcl_region_allocate ends the
- * process by SIGXFSZ instead of answering LLCL_ERR_NO_MEMORY and naming the limit; memory of freed regions is
- * not used again, so that a program which allocates and frees comes to the limit; or memory that is used again
- * does not read as zero.
+/* Broken if this fails: under a limit of file sizes (ulimit -f) llcl_init or llcl_region_allocate
+ * ends the process by SIGXFSZ instead of answering LLCL_ERR_NO_MEMORY and naming the limit; memory
+ * of freed regions is not used again, so that a program which allocates and frees comes to the
+ * limit; or memory that is used again does not read as zero.
  * kind: alone
  * modes: auto
  */

@@ -1,5 +1,5 @@
-/* Broken if this fails: a local address that is stale, forged, of another context, or out of range is
- * read from or written to.
+/* Broken if this fails: a local address that is stale, forged, of another context, or out of range
+ * is read from or written to.
  * ranks: 1 2
  * threads: yes
  */

@@ -1,5 +1,5 @@
-/* Broken if this fails: a region goes away under accepted operations that use it as their local side:
- * llcl_region_free must wait for them, or, in a callback, where nothing may wait, answer
+/* Broken if this fails: a region goes away under accepted operations that use it as their local
+ * side: llcl_region_free must wait for them, or, in a callback, where nothing may wait, answer
  * LLCL_RETRY_BUSY and leave the region as it was.
  * ranks: 2
  * cma: off

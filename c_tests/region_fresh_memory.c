@@ -1,5 +1,5 @@
-/* Broken if this fails: an allocated region does not start as zeros, and so shows what another region
- * or process left in the memory.
+/* Broken if this fails: an allocated region does not start as zeros, and so shows what another
+ * region or process left in the memory.
  * ranks: 2
  * modes: auto
  * threads: yes

@@ -1,7 +1,7 @@
-/* Broken if this fails: memory of freed regions that living peers have used is never used again, so that a
- * program which shares and frees regions comes to the limit of file sizes; a region that is made of it does not
- * read as zero; or a write of a peer's goes to another region; or llcl_stats_t::owner_requests counts the requests by
- * which the memory comes back.
+/* Broken if this fails: memory of freed regions that living peers have used is never used again, so
+ * that a program which shares and frees regions comes to the limit of file sizes; a region that is
+ * made of it does not read as zero; or a write of a peer's goes to another region; or
+ * llcl_stats_t::owner_requests counts the requests by which the memory comes back.
  * ranks: 2 3
  * modes: auto direct
  * timeout: 40

@@ -1,5 +1,6 @@
-/* Broken if this fails: the memory of a freed region that a living peer has used goes to another region, into
- * which a late store of the peer then lands; or memory of a region that nobody used is not used again.
+/* Broken if this fails: the memory of a freed region that a living peer has used goes to another
+ * region, into which a late store of the peer then lands; or memory of a region that nobody used is
+ * not used again.
  * ranks: 2
  * modes: auto
  */

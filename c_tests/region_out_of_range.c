@@ -1,5 +1,5 @@
-/* Broken if this fails: an access that leaves the peer's region by one byte, or whose end overflows,
- * is carried out.
+/* Broken if this fails: an access that leaves the peer's region by one byte, or whose end
+ * overflows, is carried out.
  * ranks: 1 2
  * cma: on off
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: llcl_region_allocate_shared gives a rank another address than where a region is, answers ranks
- * differently when one of them is refused, or keeps a region of a call that failed; or llcl_at gives a wrong address.
+/* Broken if this fails: llcl_region_allocate_shared gives a rank another address than where a
+ * region is, answers ranks differently when one of them is refused, or keeps a region of a call
+ * that failed; or llcl_at gives a wrong address.
  * ranks: 1 3
  * threads: yes
  */

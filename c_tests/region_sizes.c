@@ -1,5 +1,5 @@
-/* Broken if this fails: regions of some size, alignment or kind of memory (heap, stack, static) cannot
- * be made, report another address or size, or are not usable to their last byte from a peer.
+/* Broken if this fails: regions of some size, alignment or kind of memory (heap, stack, static)
+ * cannot be made, report another address or size, or are not usable to their last byte from a peer.
  * ranks: 1 2
  * cma: on off
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: a read of registered memory that its owner frees and registers again meanwhile is answered
- * LLCL_OK and has brought bytes of the other region.
+/* Broken if this fails: a read of registered memory that its owner frees and registers again
+ * meanwhile is answered LLCL_OK and has brought bytes of the other region.
  * ranks: 2
  * modes: auto offload
  * cma: on

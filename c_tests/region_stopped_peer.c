@@ -1,6 +1,7 @@
-/* Broken if this fails: a stopped peer (SIGSTOP) that has used regions makes llcl_region_allocate wait for ever
- * where their memory is needed, instead of answering LLCL_ERR_TIMEOUT and naming the peer; or llcl_flush and
- * llcl_region_free wait for it; or the memory is not used again when the peer goes on.
+/* Broken if this fails: a stopped peer (SIGSTOP) that has used regions makes llcl_region_allocate
+ * wait for ever where their memory is needed, instead of answering LLCL_ERR_TIMEOUT and naming the
+ * peer; or llcl_flush and llcl_region_free wait for it; or the memory is not used again when the
+ * peer goes on.
  * ranks: 2
  * modes: auto offload
  */

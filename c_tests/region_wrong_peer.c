@@ -1,5 +1,5 @@
-/* Broken if this fails: an address of one rank, used with the number of another, reaches some memory
- * of that other; or a peer number that does not exist is not refused.
+/* Broken if this fails: an address of one rank, used with the number of another, reaches some
+ * memory of that other; or a peer number that does not exist is not refused.
  * ranks: 2 3 5
  * cma: on off
  * threads: yes

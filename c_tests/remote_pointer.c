@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_remote_pointer does not give the memory of the peer, or gives a pointer
- * where there is no mapping, out of range, or for bad arguments.
+/* Broken if this fails: llcl_remote_pointer does not give the memory of the peer, or gives a
+ * pointer where there is no mapping, out of range, or for bad arguments.
  * ranks: 1 2 3 5
  * modes: auto
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: a request with NULL, unknown flags, an unknown kind of completion, a misaligned
- * or missing word, or a completion in the blocking tier is accepted or crashes, and something fires.
+/* Broken if this fails: a request with NULL, unknown flags, an unknown kind of completion, a
+ * misaligned or missing word, or a completion in the blocking tier is accepted or crashes, and
+ * something fires.
  * ranks: 1 2
  * modes: auto offload direct
  * threads: yes

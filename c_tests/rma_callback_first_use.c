@@ -1,8 +1,9 @@
-/* Broken if this fails: a callback that tries to write to a region which this rank has never used is refused again and again: it
- * runs on the thread that would have to ask the owner, so it waits for itself.
+/* Broken if this fails: a callback that tries to write to a region which this rank has never used
+ * is refused again and again: it runs on the thread that would have to ask the owner, so it waits
+ * for itself.
  *
- * An operation that only its owner can do ends by a callback. The callback writes to another region of the same peer, and
- * tries until it is accepted.
+ * An operation that only its owner can do ends by a callback. The callback writes to another region
+ * of the same peer, and tries until it is accepted.
  * ranks: 2
  * cma: off
  * modes: auto offload

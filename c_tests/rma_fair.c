@@ -1,5 +1,5 @@
-/* Broken if this fails: operations that only the owner of the memory can do starve behind others that are posted
- * again and again by their own completions.
+/* Broken if this fails: operations that only the owner of the memory can do starve behind others
+ * that are posted again and again by their own completions.
  * ranks: 2
  * modes: auto offload
  * cma: off

@@ -1,5 +1,5 @@
-/* Broken if this fails: of many reads of several fragments each some never end, because reads that have reserved slots
- * for their bytes wait behind reads that wait for slots.
+/* Broken if this fails: of many reads of several fragments each some never end, because reads that
+ * have reserved slots for their bytes wait behind reads that wait for slots.
  * cma: off
  * threads: yes
  */

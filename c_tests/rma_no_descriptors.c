@@ -1,5 +1,6 @@
-/* Broken if this fails: a rank that has no free descriptor when it is asked for something for the first time never
- * answers, though it has some again later; or tries again and again without a pause; or does not tell its own user why.
+/* Broken if this fails: a rank that has no free descriptor when it is asked for something for the
+ * first time never answers, though it has some again later; or tries again and again without a
+ * pause; or does not tell its own user why.
  * cma: off
  */
 #include "shared.h"

@@ -1,6 +1,7 @@
-/* Broken if this fails: a read or a write of many pieces (boxes with strides, lists) moves other bytes than a loop over
- * its pieces would, touches a byte between them, completes not at all, early or twice; with any number of dimensions,
- * strides of any order, more pieces than operations may be in flight, in each tier and from inside a callback.
+/* Broken if this fails: a read or a write of many pieces (boxes with strides, lists) moves other
+ * bytes than a loop over its pieces would, touches a byte between them, completes not at all, early
+ * or twice; with any number of dimensions, strides of any order, more pieces than operations may be
+ * in flight, in each tier and from inside a callback.
  * ranks: 1 2
  * cma: on off
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: a request of many pieces takes a system call for each piece that the kernel copies,
- * or a call that stops early, in the midst of a piece, loses or doubles bytes.
+/* Broken if this fails: a request of many pieces takes a system call for each piece that the kernel
+ * copies, or a call that stops early, in the midst of a piece, loses or doubles bytes.
  * ranks: 2
  * modes: auto offload
  * cma: on

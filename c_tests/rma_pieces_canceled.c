@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_finalize loses reads of many pieces on a peer that executes nothing (all pieces in flight,
- * a part of them, none), or ends one twice or before its last piece.
+/* Broken if this fails: llcl_finalize loses reads of many pieces on a peer that executes nothing
+ * (all pieces in flight, a part of them, none), or ends one twice or before its last piece.
  * ranks: 2
  * cma: off
  */

@@ -1,5 +1,5 @@
-/* Broken if this fails: a list that another thread changes during the call leads a read or a write out of its region,
- * because an entry was checked once and then read again.
+/* Broken if this fails: a list that another thread changes during the call leads a read or a write
+ * out of its region, because an entry was checked once and then read again.
  * ranks: 1 2
  * cma: on off
  * threads: yes

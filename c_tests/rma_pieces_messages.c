@@ -1,5 +1,6 @@
-/* Broken if this fails: a box or a list in memory that only its owner can access takes a message for each piece, and not
- * one for as many as 32 KiB hold; or llcl_stats_get does not count such messages.
+/* Broken if this fails: a box or a list in memory that only its owner can access takes a message
+ * for each piece, and not one for as many as 32 KiB hold; or llcl_stats_get does not count such
+ * messages.
  * ranks: 2
  * modes: auto offload direct
  * cma: off

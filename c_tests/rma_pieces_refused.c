@@ -1,6 +1,7 @@
-/* Broken if this fails: a read or a write of many pieces with NULL, 0 or 9 dimensions, a box or a list that leaves its
- * region or 64 bits, a negative stride, pieces of the destination that overlap, a stale key, unknown flags or a wrong
- * completion is accepted, crashes or moves a byte; or a refusal comes without a sentence.
+/* Broken if this fails: a read or a write of many pieces with NULL, 0 or 9 dimensions, a box or a
+ * list that leaves its region or 64 bits, a negative stride, pieces of the destination that
+ * overlap, a stale key, unknown flags or a wrong completion is accepted, crashes or moves a byte;
+ * or a refusal comes without a sentence.
  * ranks: 1 2
  * modes: auto offload direct
  * threads: yes

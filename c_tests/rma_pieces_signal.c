@@ -1,6 +1,6 @@
-/* Broken if this fails: the signal of a write of many pieces is seen before one of its bytes, comes not at all or twice, is
- * not waited for by a flush, or is forgotten where there is nothing to write; with data and word in memory of either kind,
- * in each tier.
+/* Broken if this fails: the signal of a write of many pieces is seen before one of its bytes, comes
+ * not at all or twice, is not waited for by a flush, or is forgotten where there is nothing to
+ * write; with data and word in memory of either kind, in each tier.
  * ranks: 2
  * cma: on off
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: in a long stream of writes with signals, some signal is seen before its data.
- * 100,000 rounds of 8 to 512 bytes; the target checks the data at every signal that it sees.
+/* Broken if this fails: in a long stream of writes with signals, some signal is seen before its
+ * data. 100,000 rounds of 8 to 512 bytes; the target checks the data at every signal that it sees.
  * ranks: 2
  * cma: on off
  * threads: 2

@@ -1,5 +1,5 @@
-/* Broken if this fails: a write with a signal moves wrong bytes of some size, or its signal is lost,
- * doubled, or visible at the target before the last byte of the data.
+/* Broken if this fails: a write with a signal moves wrong bytes of some size, or its signal is
+ * lost, doubled, or visible at the target before the last byte of the data.
  * ranks: 1 2 3
  * cma: on off
  * threads: 2

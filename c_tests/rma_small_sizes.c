@@ -1,5 +1,5 @@
-/* Broken if this fails: a small write uses its source after the call has returned, moves wrong bytes
- * of some size, or takes a size beyond its limit.
+/* Broken if this fails: a small write uses its source after the call has returned, moves wrong
+ * bytes of some size, or takes a size beyond its limit.
  * ranks: 1 2 3 5
  * cma: on off
  * threads: yes

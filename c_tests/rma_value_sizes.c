@@ -1,5 +1,5 @@
-/* Broken if this fails: a write of 1 to 8 bytes taken from the request writes the wrong bytes of the
- * value, or more bytes than asked for; or another size is taken.
+/* Broken if this fails: a write of 1 to 8 bytes taken from the request writes the wrong bytes of
+ * the value, or more bytes than asked for; or another size is taken.
  * ranks: 1 2 3 8
  * cma: on off
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: an operation of size 0 touches memory, never completes, or skips the check of
- * its addresses.
+/* Broken if this fails: an operation of size 0 touches memory, never completes, or skips the check
+ * of its addresses.
  * ranks: 1 2
  * cma: on off
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: where the kernel refuses process_vm_writev alone, as a sandbox may, writes to registered
- * memory fail instead of going by messages to its owner, or llcl_query_peer tells that the kernel copies them.
+/* Broken if this fails: where the kernel refuses process_vm_writev alone, as a sandbox may, writes
+ * to registered memory fail instead of going by messages to its owner, or llcl_query_peer tells
+ * that the kernel copies them.
  * ranks: 2
  * cma: on
  */

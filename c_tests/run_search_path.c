@@ -1,5 +1,5 @@
-/* Broken if this fails: a program that llcl-run starts does not look for the library beside llcl-run, or looks there
- * before the folders that its user has named.
+/* Broken if this fails: a program that llcl-run starts does not look for the library beside
+ * llcl-run, or looks there before the folders that its user has named.
  * kind: alone
  * modes: auto
  */

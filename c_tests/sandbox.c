@@ -1,8 +1,9 @@
-/* Broken if this fails: where a sandbox's filter refuses a system call that the library uses (process_vm_readv,
- * process_vm_writev or both, membarrier, and some more), or the kernel does not let ranks copy because they may not
- * trace each other, something hangs or goes wrong instead of going another way; llcl_query_peer does not tell which
- * way, and the errno; or llcl-run does not say which call it lacks. Or where Yama's ptrace_scope is 1, and only
- * there, ranks do not permit each other to copy.
+/* Broken if this fails: where a sandbox's filter refuses a system call that the library uses
+ * (process_vm_readv, process_vm_writev or both, membarrier, and some more), or the kernel does not
+ * let ranks copy because they may not trace each other, something hangs or goes wrong instead of
+ * going another way; llcl_query_peer does not tell which way, and the errno; or llcl-run does not
+ * say which call it lacks. Or where Yama's ptrace_scope is 1, and only there, ranks do not permit
+ * each other to copy.
  * kind: alone
  * modes: auto direct
  * timeout: 60
@@ -83,8 +84,9 @@ static int yama(void)
     return scope;
 }
 
-/* In this process, if it may do that, Yama's setting reads as 1. Where it is so in truth, the ranks of this scene, which are
- * neither root nor each other's ancestors, can copy only because they have permitted it. */
+/* In this process, if it may do that, Yama's setting reads as 1. Where it is so in truth, the ranks
+ * of this scene, which are neither root nor each other's ancestors, can copy only because they have
+ * permitted it. */
 static void pretend_scope(void)
 {
     FILE *file;

@@ -1,4 +1,5 @@
-/* What many tests need: regions whose addresses every rank knows, byte patterns, counted callbacks. */
+/* What many tests need: regions whose addresses every rank knows, byte patterns, counted
+ * callbacks. */
 #ifndef SHARED_H
 #define SHARED_H
 #include "test.h"

@@ -1,5 +1,5 @@
-/* Broken if this fails: a try function in a signal handler, which is forbidden and happens, waits for ever for the
- * thread that it has interrupted in its first use of a peer or of a region.
+/* Broken if this fails: a try function in a signal handler, which is forbidden and happens, waits
+ * for ever for the thread that it has interrupted in its first use of a peer or of a region.
  * ranks: 2
  * modes: auto offload
  * cma: on

@@ -1,5 +1,6 @@
-/* Broken if this fails: a team made from a list has other ranks or another order than the list, a rank that is not on
- * the list is needed for it, teams of one list get in each other's way, or a bad list is not refused.
+/* Broken if this fails: a team made from a list has other ranks or another order than the list, a
+ * rank that is not on the list is needed for it, teams of one list get in each other's way, or a
+ * bad list is not refused.
  * ranks: 1 2 3 5 8
  * modes: auto direct
  * threads: 3

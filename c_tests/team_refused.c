@@ -1,5 +1,6 @@
-/* Broken if this fails: llcl_team_create at a rank whose table of names is full hangs, or leaves the others waiting; the
- * refusals fill a table of their own; or teams cannot be made once there is room again.
+/* Broken if this fails: llcl_team_create at a rank whose table of names is full hangs, or leaves
+ * the others waiting; the refusals fill a table of their own; or teams cannot be made once there is
+ * room again.
  * ranks: 2 3
  * modes: auto
  */

@@ -1,5 +1,6 @@
-/* Broken if this fails: a split puts ranks into the wrong team or order, a team's numbers are wrong, a
- * freed team is taken for a live one, or collectives of disjoint teams get in each other's way.
+/* Broken if this fails: a split puts ranks into the wrong team or order, a team's numbers are
+ * wrong, a freed team is taken for a live one, or collectives of disjoint teams get in each other's
+ * way.
  * ranks: 1 2 3 5 8
  * modes: auto direct
  * threads: 2 3

@@ -1,8 +1,9 @@
-/* Broken if this fails: when one of five ranks is killed (kill -9), the other four cannot make a team of their
- * own by llcl_team_create, that team's allreduce, split or allgather gives a wrong result or hangs, the dead
- * rank's teams do not answer LLCL_ERR_PEER_DEAD, or survivors that hear of the death at different times never
- * meet. Rounds at random moments, over the execution modes; in every second round a plan of all was made before.
- * Started alone it drives the rounds: team_survivors [rounds [seed]]; under llcl-run it is one rank.
+/* Broken if this fails: when one of five ranks is killed (kill -9), the other four cannot make a
+ * team of their own by llcl_team_create, that team's allreduce, split or allgather gives a wrong
+ * result or hangs, the dead rank's teams do not answer LLCL_ERR_PEER_DEAD, or survivors that hear
+ * of the death at different times never meet. Rounds at random moments, over the execution modes;
+ * in every second round a plan of all was made before. Started alone it drives the rounds:
+ * team_survivors [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto
  * timeout: 60

@@ -1,8 +1,9 @@
 /* The harness of the C tests: checks, ranks as processes or as threads, and nothing else.
  *
  * A test is one file, one question. Its leading comment says what would be broken if it failed, and
- * declares its set-ups for the runner (see c_tests/run). TEST_MAIN(fn) runs fn(context) on each rank:
- * as a process under llcl-run, or, when TEST_THREADS=N is set, as one of N threads of this process. */
+ * declares its set-ups for the runner (see c_tests/run). TEST_MAIN(fn) runs fn(context) on each
+ * rank: as a process under llcl-run, or, when TEST_THREADS=N is set, as one of N threads of this
+ * process. */
 #ifndef TEST_H
 #define TEST_H
 #ifndef _GNU_SOURCE

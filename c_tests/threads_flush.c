@@ -1,5 +1,6 @@
-/* Broken if this fails: a flush of one thread returns before what that thread has posted has ended, while other threads
- * post and flush, through the queue, to owners and at once; or a blocking call returns before its end.
+/* Broken if this fails: a flush of one thread returns before what that thread has posted has ended,
+ * while other threads post and flush, through the queue, to owners and at once; or a blocking call
+ * returns before its end.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes

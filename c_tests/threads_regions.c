@@ -1,5 +1,6 @@
-/* Broken if this fails: regions that come and go while other threads and ranks use others of the same
- * tables are mixed up, or an access to one that goes away does anything but work or say LLCL_ERR_KEY.
+/* Broken if this fails: regions that come and go while other threads and ranks use others of the
+ * same tables are mixed up, or an access to one that goes away does anything but work or say
+ * LLCL_ERR_KEY.
  * ranks: 1 2 3
  * cma: on off
  * threads: yes

@@ -1,5 +1,6 @@
-/* Broken if this fails: llcl_wait_any does not return when one of its words has its value, whoever brings it and
- * however many there are, or names another one; does not hear of handlers; or accepts what it must refuse.
+/* Broken if this fails: llcl_wait_any does not return when one of its words has its value, whoever
+ * brings it and however many there are, or names another one; does not hear of handlers; or accepts
+ * what it must refuse.
  * ranks: 2
  * cma: on off
  * threads: 2

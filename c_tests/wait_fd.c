@@ -1,6 +1,7 @@
-/* Broken if this fails: the descriptor of llcl_wait_fd is readable before what it was armed for has happened, is
- * not when it has, or misses what happens between a look and the arming; a disarmed one becomes readable; or an
- * armed one keeps llcl_finalize waiting. In direct mode handlers run in polls only.
+/* Broken if this fails: the descriptor of llcl_wait_fd is readable before what it was armed for has
+ * happened, is not when it has, or misses what happens between a look and the arming; a disarmed
+ * one becomes readable; or an armed one keeps llcl_finalize waiting. In direct mode handlers run in
+ * polls only.
  * ranks: 2
  * cma: on off
  * threads: 2

@@ -1,5 +1,5 @@
-/* Broken if this fails: llcl_wait_word does not return at once for what is true already, does not keep
- * its time-out, compares wrongly, or does not see a word that a completion or a peer changed.
+/* Broken if this fails: llcl_wait_word does not return at once for what is true already, does not
+ * keep its time-out, compares wrongly, or does not see a word that a completion or a peer changed.
  * ranks: 1 2
  * cma: on off
  * threads: yes

@@ -1,9 +1,9 @@
-/* Broken if this fails: a thread that sleeps in llcl_wait_word or llcl_wait_word_from without time limit does not learn
- * within a second that the ranks which could change its word have been killed (the named one, all that have used the
- * region, or all others); or a wait fails although a living rank changes the word, or the value is there, or an
- * operation of the own rank brings it. Or an event loop by llcl_wait_fd does not learn of it, or is only woken again
- * and again.
- * Started alone it drives the rounds: wait_word_death [rounds [seed]]; under llcl-run it is one rank.
+/* Broken if this fails: a thread that sleeps in llcl_wait_word or llcl_wait_word_from without time
+ * limit does not learn within a second that the ranks which could change its word have been killed
+ * (the named one, all that have used the region, or all others); or a wait fails although a living
+ * rank changes the word, or the value is there, or an operation of the own rank brings it. Or an
+ * event loop by llcl_wait_fd does not learn of it, or is only woken again and again. Started alone
+ * it drives the rounds: wait_word_death [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto
  * timeout: 60

@@ -1,6 +1,7 @@
-/* Broken if this fails: of 20 threads that have slept in llcl_wait_word for more than a second, one runs
- * although nobody wakes it, or is not woken by a write to its word, or not by llcl_wake after a store
- * through a pointer; or llcl_wake accepts a bad argument. (Which operations wake: wait_word_wakes.)
+/* Broken if this fails: of 20 threads that have slept in llcl_wait_word for more than a second, one
+ * runs although nobody wakes it, or is not woken by a write to its word, or not by llcl_wake after
+ * a store through a pointer; or llcl_wake accepts a bad argument. (Which operations wake:
+ * wait_word_wakes.)
  * ranks: 2
  * modes: auto offload
  */

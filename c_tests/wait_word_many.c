@@ -1,5 +1,5 @@
-/* Broken if this fails: of many threads that sleep on different words, or on one, some is not woken by
- * its own word, or returns before it.
+/* Broken if this fails: of many threads that sleep on different words, or on one, some is not woken
+ * by its own word, or returns before it.
  * ranks: 2
  * cma: on off
  * threads: 2

@@ -1,6 +1,7 @@
-/* Broken if this fails: a thread that waits for a word is told LLCL_ERR_PEER_DEAD after the death of those who could have
- * changed it, although an operation of its own rank that is under way with a living, slow peer will change it.
- * Started alone it drives the rounds: wait_word_own_operation [rounds [seed]]; under llcl-run it is one rank.
+/* Broken if this fails: a thread that waits for a word is told LLCL_ERR_PEER_DEAD after the death
+ * of those who could have changed it, although an operation of its own rank that is under way with
+ * a living, slow peer will change it. Started alone it drives the rounds: wait_word_own_operation
+ * [rounds [seed]]; under llcl-run it is one rank.
  * kind: alone
  * modes: auto
  * timeout: 60

@@ -1,7 +1,7 @@
-/* Broken if this fails: a thread that sleeps in llcl_wait_word is not woken, within 20 ms, by some kind
- * of operation that reaches its word: every write, signal and atomic of a peer, and its own
- * completions, and llcl_wake after a read. The sleeper sleeps for 110 ms first: it is in the kernel then, and
- * looks by itself 41 ms later (transport::sleepers), which is too late.
+/* Broken if this fails: a thread that sleeps in llcl_wait_word is not woken, within 20 ms, by some
+ * kind of operation that reaches its word: every write, signal and atomic of a peer, and its own
+ * completions, and llcl_wake after a read. The sleeper sleeps for 110 ms first: it is in the kernel
+ * then, and looks by itself 41 ms later (transport::sleepers), which is too late.
  * ranks: 2
  * cma: on off
  * threads: 2
@@ -119,8 +119,8 @@ static void *sleep_on(void *data)
     return NULL;
 }
 
-/* A thread sleeps on the word of a completion, or on where a read of another thread brings data, of which
- * that one tells it. */
+/* A thread sleeps on the word of a completion, or on where a read of another thread brings data, of
+ * which that one tells it. */
 static void by_own(llcl_context_t *context, int kind, int is_read)
 {
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context);

@@ -1,5 +1,5 @@
-/* Every tier and form of the one-sided operations behind one signature, so that a test of a rule that
- * holds for all of them ("a stale key is refused") says the rule once. */
+/* Every tier and form of the one-sided operations behind one signature, so that a test of a rule
+ * that holds for all of them ("a stale key is refused") says the rule once. */
 #ifndef WILD_H
 #define WILD_H
 #include "shared.h"
@@ -168,8 +168,8 @@ static inline llcl_status_t wild_post(llcl_context_t *context, const struct wild
     return operations[wild->operation](context, wild, done);
 }
 
-/* The rule "this is wrong": refused at the call with `expected`, or, accepted, completed with it; in
- * every operation and tier. The completion of a refused request never fires, and the text of the
+/* The rule "this is wrong": refused at the call with `expected`, or, accepted, completed with it;
+ * in every operation and tier. The completion of a refused request never fires, and the text of the
  * refusal begins with the operation's name. */
 #define WILD_REFUSED(context, wild, expected) \
     wild_refused(__FILE__, __LINE__, (context), (wild), (expected))

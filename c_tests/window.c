@@ -1,5 +1,6 @@
-/* Broken if this fails: a store or a load of llcl_inline.h goes to another place, a place outside of the
- * window is touched without the call's checks, or memory that is not mapped cannot be reached by it.
+/* Broken if this fails: a store or a load of llcl_inline.h goes to another place, a place outside
+ * of the window is touched without the call's checks, or memory that is not mapped cannot be
+ * reached by it.
  * ranks: 1 2 3
  * modes: auto
  * threads: yes

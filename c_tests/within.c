@@ -1,5 +1,6 @@
-/* Broken if this fails: llcl_flush_within or llcl_am_within waits longer than it may for a peer that executes
- * nothing; changes what is under way; or writes the reply of a call that has been given up.
+/* Broken if this fails: llcl_flush_within or llcl_am_within waits longer than it may for a peer
+ * that executes nothing; changes what is under way; or writes the reply of a call that has been
+ * given up.
  * ranks: 2
  * cma: off
  */

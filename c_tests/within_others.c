@@ -1,6 +1,7 @@
-/* Broken if this fails: llcl_allgather_bytes_within waits longer than it may for a rank that does not come, writes its result
- * then, can not be gone on with, or brings other bytes than were given; llcl_finalize_within waits for ranks that do not come,
- * or they are not told that this one has left.
+/* Broken if this fails: llcl_allgather_bytes_within waits longer than it may for a rank that does
+ * not come, writes its result then, can not be gone on with, or brings other bytes than were given;
+ * llcl_finalize_within waits for ranks that do not come, or they are not told that this one has
+ * left.
  * ranks: 2 3
  * threads: yes
  */

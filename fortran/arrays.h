@@ -10,18 +10,20 @@
  * LLCL_DONE stops the program. */
 void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status);
 
-/* Ends a subroutine by LLCL_ERR_INVALID and a sentence, static text, that llcl_last_error of the module then has. */
+/* Ends a subroutine by LLCL_ERR_INVALID and a sentence, static text, that llcl_last_error of the
+ * module then has. */
 void llclf_refuse(const char *name, const char *sentence, llcl_status_t *status);
 
 extern const char llclf_scattered[];
 
-/* Types of a collective's parameters whose arrays cannot be used. The library refuses them, at every rank of the team, and
- * llclf_finish finds the number in its sentence and says what is wrong with the arrays instead. */
+/* Types of a collective's parameters whose arrays cannot be used. The library refuses them, at
+ * every rank of the team, and llclf_finish finds the number in its sentence and says what is wrong
+ * with the arrays instead. */
 #define LLCLF_TYPE_SCATTERED 0xfffffff0u
 #define LLCLF_TYPE_OF_TWO 0xfffffff1u
 
-/* How many bytes the array has, if they lie one after the other; else 0 is returned. The last extent of an
- * assumed-size array is -1: its end is unknown. */
+/* How many bytes the array has, if they lie one after the other; else 0 is returned. The last
+ * extent of an assumed-size array is -1: its end is unknown. */
 static inline int one_piece(const CFI_cdesc_t *array, size_t *size)
 {
     CFI_index_t bytes = (CFI_index_t)array->elem_len;

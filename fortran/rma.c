@@ -1,5 +1,6 @@
-/* Reads and writes of arrays. For each operation one function that fills in the parameters, and three that
- * name what is called: the try function, the one that is accepted at last, and the one that waits for the end.
+/* Reads and writes of arrays. For each operation one function that fills in the parameters, and
+ * three that name what is called: the try function, the one that is accepted at last, and the one
+ * that waits for the end.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "arrays.h"
 
@@ -9,7 +10,8 @@ typedef llcl_status_t strided_call(llcl_context_t *, const llcl_strided_params_t
 typedef llcl_status_t write_small_call(llcl_context_t *, const llcl_write_small_params_t *);
 typedef llcl_status_t write_signal_call(llcl_context_t *, const llcl_write_signal_params_t *);
 
-/* What the functions below take from Fortran: handles and numbers by value; `array` any; the rest may be NULL. */
+/* What the functions below take from Fortran: handles and numbers by value; `array` any; the rest
+ * may be NULL. */
 #define CONTEXT llcl_context_t *context, uint32_t peer
 #define ENDS const llcl_completion_t *on_local, const llcl_completion_t *on_complete, const uint32_t *flags
 #define SIGNAL llcl_remote_t signal, uint64_t value, uint32_t op

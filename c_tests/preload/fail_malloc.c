@@ -1,5 +1,5 @@
-/* For LD_PRELOAD: of the allocations that the library makes from now on, number fail_malloc_at fails (counted from 1), and
- * all later ones too where fail_malloc_on is set. */
+/* For LD_PRELOAD: of the allocations that the library makes from now on, number fail_malloc_at
+ * fails (counted from 1), and all later ones too where fail_malloc_on is set. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

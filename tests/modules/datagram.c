@@ -1,5 +1,6 @@
-/* A wire module for processes of one machine: a frame is a datagram of a UNIX socket. Unlike trivial.c it handles ranks that share no memory, a class
- * whose receives all hold frames, a receiver whose socket is full, and a descriptor to sleep on. */
+/* A wire module for processes of one machine: a frame is a datagram of a UNIX socket. Unlike
+ * trivial.c it handles ranks that share no memory, a class whose receives all hold frames, a
+ * receiver whose socket is full, and a descriptor to sleep on. */
 #define _GNU_SOURCE
 #include "llcl.h"
 #include "llcl_wire.h"

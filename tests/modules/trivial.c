@@ -1,5 +1,6 @@
-/* The smallest wire module. Ranks are threads of one process; post() puts a frame into the receiver's queue. Macros change it, for tests.
- * Forms that libllcl refuses, or a table of another size:
+/* The smallest wire module. Ranks are threads of one process; post() puts a frame into the
+ * receiver's queue. Macros change it, for tests. Forms that libllcl refuses, or a table of another
+ * size:
  *   MAJOR    the version in its table
  *   MISSING  number of bytes that its table lacks at the end
  *   MORE     its table has fields that libllcl does not know

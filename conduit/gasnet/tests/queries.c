@@ -99,8 +99,8 @@ static void events(unsigned next) {
     gex_Coll_BarrierBlocking(tm, 0);
 }
 
-/* The NB and NBI forms put 10 bytes in two pieces and get them back; a handler runs at the peer once
- * the bytes of a put are there. */
+/* The NB and NBI forms put 10 bytes in two pieces and get them back; a handler runs at the peer
+ * once the bytes of a put are there. */
 static void with_gaps(unsigned next) {
     char from[] = "0123456789", to[11] = "", *far = there + 64;
     gex_Memvec_t near_v[] = {{from, 10}}, back_v[] = {{to, 10}}, far_v[] = {{there + 64, 4}, {there + 68, 6}};

@@ -1,5 +1,6 @@
 /* Does a thread that waits in GASNET_WAIT_BLOCK give its core to the ranks that it waits for, and
- * sleep only if these take long? (A sleep in each barrier made barriers a thousand times slower.) */
+ * sleep only if these take long? (A sleep in each barrier made barriers a thousand times
+ * slower.) */
 #include "t.h"
 
 #include <sys/resource.h>
@@ -48,7 +49,8 @@ int main(void) {
             fewest = sleeps() - before < fewest ? sleeps() - before : fewest;
         }
         /* On one node. Other programs may keep a rank from its core for a while, so a wait may be
-         * long, but not in every batch. Over a wire each message waits for the thread that polls. */
+         * long, but not in every batch. Over a wire each message waits for the thread that
+         * polls. */
         CHECK(near < all || fewest < BARRIERS / 2);
     }
     /* A wait that is long sleeps, and ends all the same: rank 0 enters the barrier when it has seen
