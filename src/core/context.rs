@@ -13,7 +13,7 @@ use crate::core::wait_fd::Notifier;
 use crate::engine::completion::{in_callback, must_not_be_in_callback};
 use crate::engine::lane::{Execution, Lane};
 use crate::engine::messages::dispatch::{Dispatcher, HandlerMode};
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::RANKS;
@@ -42,7 +42,7 @@ pub struct Context {
     pub(super) quick: Quick,
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
-    pub(super) post: Arc<MessagePost>,
+    pub(super) post: Arc<AmSender>,
     pub(super) poster: Arc<Poster>,
     pub(super) dispatcher: Arc<Dispatcher>,
     pub(super) handler_thread: HandlerThread,
@@ -209,12 +209,8 @@ impl Context {
         let (queue, in_flight) = (config.queue_entries as usize, config.in_flight as usize);
         let requests = config.am_requests as usize;
         let counts = Arc::new(Counters::default());
-        let post = Arc::new(MessagePost::new(
-            routes.clone(),
-            counts,
-            requests,
-            config.am_retained as usize,
-        ));
+        let post =
+            Arc::new(AmSender::new(routes.clone(), counts, requests, config.am_retained as usize));
         let offload = execution == Execution::Offload;
         let dispatcher = Arc::new(Dispatcher::new(post.clone(), handler_mode(&config), offload));
         let (polls_handlers, polls_wire) = (dispatcher.is_polled(), routes.fabric().opener_polls());

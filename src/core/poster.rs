@@ -9,7 +9,7 @@ use crate::core::background::{Background, Task};
 use crate::engine::command::ALL_PEERS;
 use crate::engine::completion::{Completion, in_callback};
 use crate::engine::lane::Lane;
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::engine::routes::Routes;
 use crate::transport::frame::Class;
 use crate::transport::memory::message_sender::MessageSender;
@@ -37,7 +37,7 @@ pub trait Later: Send + Sync {
 pub struct Poster {
     pub(super) routes: Arc<Routes>,
     pub(super) lane: Arc<Lane>,
-    pub(super) post: Arc<MessagePost>,
+    pub(super) post: Arc<AmSender>,
     background: Arc<Background>,
     most: u64,
     /// How many requests are parked. Changed under the lock of `queue`.
@@ -64,7 +64,7 @@ impl Poster {
     pub fn new(
         routes: Arc<Routes>,
         lane: Arc<Lane>,
-        post: Arc<MessagePost>,
+        post: Arc<AmSender>,
         background: Arc<Background>,
         most: u64,
     ) -> Arc<Poster> {

@@ -3,7 +3,7 @@
 //! A peer that has looked a region up may be in the middle of a store into it, for as long as the
 //! kernel does not schedule it. So the region's range of the memory file is not used again at once
 //! when the region has ended (`transport::memory::segment`). The owner uses it again when each peer
-//! that has looked it up has died, or has answered a request (`Op::LET_GO`) that was sent after the
+//! that has looked it up has died, or has answered a request (`Op::UNMAP`) that was sent after the
 //! region's end: the peer has then unmapped the memory of all ended regions (`transport::port`).
 //!
 //! Requests go out in numbered waves, one request to a peer at a time. A range that waits notes the
@@ -127,7 +127,7 @@ impl Recall {
             return false;
         }
         asked.ended.store(0, Ordering::Relaxed);
-        let mut command = Command::new(Op::LET_GO, peer);
+        let mut command = Command::new(Op::UNMAP, peer);
         command.on_complete = Completion::store_on(&asked.ended);
         let Ok(asleep) = lane.put(&command, &[]) else { return false };
         asked.wave = wave;

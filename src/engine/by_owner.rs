@@ -22,7 +22,7 @@ const WRITE: u32 = 2;
 /// Words: key, offset, operation and type, operand, compare.
 const ATOMIC: u32 = 3;
 /// No words. The receiver unmaps the sender's freed regions and then answers.
-const LET_GO: u32 = 4;
+const UNMAP: u32 = 4;
 /// Words: key, number of pieces, bytes of all pieces; see `many`.
 const READ_MANY: u32 = 5;
 const WRITE_MANY: u32 = 6;
@@ -170,7 +170,7 @@ impl InFlight {
         let command = &self.command;
         let mut words = [0; MESSAGE_WORDS];
         let kind = match self.stage {
-            Stage::Word if command.op == Op::LET_GO => LET_GO,
+            Stage::Word if command.op == Op::UNMAP => UNMAP,
             Stage::Word if command.op == Op::IMPORT => {
                 words[0] = command.remote.key;
                 IMPORT
@@ -272,7 +272,7 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         routes.transport(port).reply(port, reply, bytes);
     };
     let done = match message.kind {
-        LET_GO => port.let_go().map(|()| answer(Status::OK, 0, &[])),
+        UNMAP => port.cut_off_freed().map(|()| answer(Status::OK, 0, &[])),
         ATOMIC => change_word(routes, message).map(|old| answer(Status::OK, old, &[])),
         READ => read(routes, message, |bytes| answer(Status::OK, 0, bytes)),
         WRITE => write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
@@ -294,7 +294,7 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
     };
     match done {
         Ok(()) => {}
-        Err(error) if message.kind == LET_GO && error.status.is_retry() => return Served::Later,
+        Err(error) if message.kind == UNMAP && error.status.is_retry() => return Served::Later,
         Err(error) => answer(error.status, 0, &[]),
     }
     Served::Done

@@ -32,7 +32,7 @@ impl Op {
     pub const PIECES: Op = Op(7);
     /// Asks the peer to unmap this rank's freed regions. An operation of the library's own: no
     /// flush waits for it.
-    pub const LET_GO: Op = Op(8);
+    pub const UNMAP: Op = Op(8);
     /// Reads some of the pieces of a larger read by one message: `operand` is the
     /// `engine::pieces::Pieces`, `local` the first of `compare` entries of its list. Occurs only in
     /// the in-flight table.
@@ -49,7 +49,7 @@ impl Op {
 impl Op {
     /// Whether the library itself has posted the operation; no flush waits for it.
     pub fn is_own(self) -> bool {
-        matches!(self, Op::LET_GO | Op::IMPORT)
+        matches!(self, Op::UNMAP | Op::IMPORT)
     }
 
     /// Whether one message of the command writes or reads several pieces.

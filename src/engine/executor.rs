@@ -102,7 +102,7 @@ impl LaneState {
             }
             Op::MESSAGE => return self.start_message(routes, &command),
             Op::PIECES => return self.start_pieces(routes, &command),
-            Op::LET_GO => return self.start(routes, command, Stage::Word, false),
+            Op::UNMAP => return self.start(routes, command, Stage::Word, false),
             Op::NOTICE => return self.start(routes, command, Stage::Data { done: 0 }, false),
             // The data must not be written before the table has room for the signal's request:
             // the retry would write the data again.

@@ -13,7 +13,7 @@ use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::in_callback;
 use crate::engine::handover::{Around, Handover, ROUNDS, Turn, Work};
 use crate::engine::lane_state::LaneState;
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::engine::queue_entry::{QueueEntry, SLOT_BYTES, slots_for};
 use crate::engine::role::Held;
 use crate::engine::routes::Routes;
@@ -68,7 +68,7 @@ impl Lane {
     /// A lane with an empty queue.
     pub fn new(
         routes: Arc<Routes>,
-        post: Arc<MessagePost>,
+        post: Arc<AmSender>,
         execution: Execution,
         queue_entries: usize,
         in_flight: usize,

@@ -5,7 +5,7 @@ use crate::engine::command::{ALL_PEERS, Command, Op, PIECE};
 use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::messages::deferred::{DeferredQueue, take_deferred};
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::engine::notices;
 use crate::engine::peer_turns::PeerTurns;
 use crate::engine::queue_entry::QueueEntry;
@@ -40,7 +40,7 @@ impl Unserved {
 /// Only the holder of the lane's role uses it.
 pub struct LaneState {
     pub(super) consumer: Consumer<QueueEntry>,
-    pub(super) post: Arc<MessagePost>,
+    pub(super) post: Arc<AmSender>,
     pub(super) unserved: Unserved,
     /// Accepted active messages that wait for credit.
     pub(super) deferred: DeferredQueue,
@@ -88,7 +88,7 @@ impl LaneState {
         consumer: Consumer<QueueEntry>,
         (room, half): (Arc<Admission>, usize),
         receivers: Vec<Box<dyn Receiver>>,
-        post: Arc<MessagePost>,
+        post: Arc<AmSender>,
         in_flight: usize,
     ) -> LaneState {
         LaneState {

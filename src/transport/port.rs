@@ -209,7 +209,7 @@ impl Port {
     ///
     /// A thread that adds one of these regions after this call does not store there: after learn()
     /// it checks that the region lives, and the peer freed it before this call.
-    pub fn let_go(&self) -> Result<()> {
+    pub fn cut_off_freed(&self) -> Result<()> {
         let busy = || Error::bare(Status::RETRY_BUSY);
         let _learning = Learning::begin().ok_or_else(busy)?;
         let learned = match self.learned.try_lock() {

@@ -7,7 +7,7 @@ use crate::engine::atomic::{kind, op};
 use crate::engine::by_owner;
 use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::transport::CHUNK;
 use crate::transport::address::{Address, Key};
 use crate::transport::memory::segment::{Place, Segment};
@@ -34,7 +34,7 @@ fn some_ranks<const N: usize>(in_flight: usize) -> (World, [Rank; N]) {
         by_owner::serve_signals(&routes);
         let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
         let to_tell = (Arc::new(Admission::default()), 8);
-        let post = Arc::new(MessagePost::new(routes.clone(), Arc::default(), 64, 1));
+        let post = Arc::new(AmSender::new(routes.clone(), Arc::default(), 64, 1));
         let receivers = routes.receivers(Arc::default());
         let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
         Rank { work, ring, routes, segment }
@@ -327,7 +327,7 @@ fn a_flush_waits_for_what_came_before_it_at_its_peer_and_for_nothing_else() {
 fn nobody_waits_for_what_the_library_asks_of_its_own_accord() {
     let (_world, mut ranks) = two_ranks(8);
     let [asked, flushed] = [const { AtomicU64::new(0) }; 2];
-    let mut question = Command::new(Op::LET_GO, 1);
+    let mut question = Command::new(Op::UNMAP, 1);
     question.on_complete = Completion::store_on(&asked);
     let Rank { work, routes, .. } = &mut ranks[0];
     assert!(work.execute_one(routes, question, false));

@@ -4,7 +4,7 @@
 
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::engine::messages::{HEADER, MEDIUM, PLACE};
 use crate::engine::peer_turns::PeerTurns;
 use crate::fail;
@@ -21,13 +21,13 @@ pub const MOST: u64 = 256;
 
 /// The right of one message to wait in the lane, one of MOST for its peer. Dropping it returns the
 /// right.
-pub struct Admitted(Arc<MessagePost>, u32);
+pub struct Admitted(Arc<AmSender>, u32);
 
 impl Admitted {
     /// None: MOST messages to this peer wait. Without the bound, messages to a peer that runs no
     /// handlers would fill all memory.
     pub fn begin(
-        post: &Arc<MessagePost>,
+        post: &Arc<AmSender>,
         message_sender: &MessageSender<'static>,
         peer: u32,
     ) -> Option<Admitted> {
@@ -88,7 +88,7 @@ impl DeferredQueue {
 
     /// Sends the messages that have credit, one of each peer in turn. Returns how many have left
     /// the queue.
-    pub fn send(&mut self, post: &MessagePost) -> usize {
+    pub fn send(&mut self, post: &AmSender) -> usize {
         let sent = self.lines.serve(|line| {
             let end = line.front().map(|deferred| deferred.send(post));
             let status = match end {
@@ -103,7 +103,7 @@ impl DeferredQueue {
     }
 
     /// Ends all messages with ERR_CANCELED; returns their number.
-    pub fn cancel(&mut self, post: &MessagePost) -> usize {
+    pub fn cancel(&mut self, post: &AmSender) -> usize {
         let canceled = self.lines.serve(|line| {
             let next = line.pop_front();
             next.inspect(|deferred| deferred.end(post, Status::ERR_CANCELED)).is_some()
@@ -159,7 +159,7 @@ impl Deferred {
     }
 
     /// Sends it. False: there is no credit.
-    pub fn send(&self, post: &MessagePost) -> Result<bool> {
+    pub fn send(&self, post: &AmSender) -> Result<bool> {
         let message_sender = post.message_sender(self.peer)?;
         if !message_sender.head().has_handler(self.id.into()) {
             fail!(
@@ -185,7 +185,7 @@ impl Deferred {
 
     /// Fires the local completion after the message was sent or has failed; a failure ends the
     /// message.
-    pub fn end(&self, post: &MessagePost, status: Status) {
+    pub fn end(&self, post: &AmSender, status: Status) {
         let reported = !self.on_local.is_nothing();
         if status != Status::OK && self.tag != 0 {
             post.end_reported(self.tag, status, reported);

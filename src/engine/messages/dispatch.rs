@@ -18,7 +18,7 @@
 
 use crate::engine::completion::{in_callback, set_serving};
 use crate::engine::messages::Handler;
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::engine::role::{Held, Role};
 use crate::transport::frame::{Arrived, Class, IDS};
 use crate::transport::memory::arrival_hint::ArrivalHint;
@@ -92,7 +92,7 @@ pub struct Dispatcher {
     name: u64,
     /// The number of ranks.
     size: u32,
-    post: Arc<MessagePost>,
+    post: Arc<AmSender>,
     requests: Role<Requests>,
     replies: Role<MessageReceiver>,
     mode: HandlerMode,
@@ -196,7 +196,7 @@ impl Requests {
 
 impl Dispatcher {
     /// A dispatcher without handlers. `offload`: threads of the program take no replies.
-    pub fn new(post: Arc<MessagePost>, mode: HandlerMode, offload: bool) -> Dispatcher {
+    pub fn new(post: Arc<AmSender>, mode: HandlerMode, offload: bool) -> Dispatcher {
         let message_receiver =
             |class| post.routes.fabric().message_receiver(post.counts.clone(), class);
         let (message_receiver, replies, responses) = (

@@ -1,6 +1,6 @@
 //! A message as its handler sees it.
 
-use crate::engine::messages::sender::MessagePost;
+use crate::engine::messages::sender::AmSender;
 use crate::engine::messages::{BULK, HEADER, LONG, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
@@ -30,7 +30,7 @@ pub enum Body {
 #[repr(C)]
 pub struct Message {
     /// From an Arc that the dispatcher, or the retained copy, holds as long as the message lives.
-    post: *const MessagePost,
+    post: *const AmSender,
     /// The received message in its slot, or the retained copy of it.
     arrived: Arrived,
     body: BodyPlace,
@@ -61,7 +61,7 @@ enum BodyPlace {
 struct Retained {
     /// The first field, so a pointer to it is a pointer to the Retained.
     message: Message,
-    _hold: Arc<MessagePost>,
+    _hold: Arc<AmSender>,
     _bytes: Box<[u64]>,
 }
 
@@ -80,7 +80,7 @@ impl Message {
     /// A message of kind MEDIUM. Its bytes stay in the slot, which must stay valid as long as the
     /// message.
     #[inline(always)]
-    pub fn new(post: &Arc<MessagePost>, arrived: &Arrived) -> Message {
+    pub fn new(post: &Arc<AmSender>, arrived: &Arrived) -> Message {
         let (post, state) = (Arc::as_ptr(post), AtomicU8::new(0));
         Message { post, arrived: *arrived, body: BodyPlace::Along, state }
     }
@@ -100,7 +100,7 @@ impl Message {
 
     /// Like new(), for the kinds LONG and BULK.
     #[cold]
-    pub fn with_body(post: &Arc<MessagePost>, arrived: &Arrived) -> Result<Message> {
+    pub fn with_body(post: &Arc<AmSender>, arrived: &Arrived) -> Result<Message> {
         let body = match u32::from(arrived.kind()) {
             LONG => {
                 let (address, size) = place(arrived)?;
@@ -119,7 +119,7 @@ impl Message {
         Ok(Message { body: BodyPlace::Elsewhere(body), ..Message::new(post, arrived) })
     }
 
-    fn post(&self) -> &MessagePost {
+    fn post(&self) -> &AmSender {
         // SAFETY: see the field.
         unsafe { &*self.post }
     }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the head of the file. Any thread may use it.
-pub struct MessagePost {
+pub struct AmSender {
     /// The routes to the peers.
     pub routes: Arc<Routes>,
     /// The counters of llcl_stats_get.
@@ -31,24 +31,17 @@ pub struct MessagePost {
 /// A reply: peer, tag of the request, status, bytes.
 struct UnsentReply(u32, u64, Status, Box<[u8]>);
 
-impl MessagePost {
-    /// A post with empty tables.
+impl AmSender {
+    /// A sender with empty tables.
     pub fn new(
         routes: Arc<Routes>,
         counts: Arc<Counters>,
         requests: usize,
         retained: usize,
-    ) -> MessagePost {
+    ) -> AmSender {
         let pending = Requests::new(requests);
         let (parked, retained) = (Parked::default(), (AtomicUsize::new(0), retained));
-        MessagePost {
-            routes,
-            counts,
-            pending,
-            parked,
-            retained,
-            unsent_replies: Default::default(),
-        }
+        AmSender { routes, counts, pending, parked, retained, unsent_replies: Default::default() }
     }
 
     /// The sender of messages to a living peer. RETRY_CONNECTING: the peer was not contacted yet,

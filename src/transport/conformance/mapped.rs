@@ -84,7 +84,7 @@ fn what_a_living_peer_has_looked_up_is_not_used_again() {
     assert_eq!(make(4).2, next, "rank 0 has its range still");
     pair.memory.reclaim(|held| held.users.bits().any(|bit| bit == 0));
     assert_ne!(make(5).2, used, "another rank has died");
-    pair.here.port.let_go().unwrap();
+    pair.here.port.cut_off_freed().unwrap();
     pair.memory.reclaim(|_| false);
     let (key, place, again, fresh) = make(6);
     assert_eq!(again, used, "its user has let go of it");
