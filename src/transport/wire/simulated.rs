@@ -7,7 +7,7 @@
 //! ([`Nature`]); switches after the seed override them: `7:remote=1`.
 //!
 //! When an access is due, the thread that polls the poster's lane executes it; no thread of the
-//! memory's owner takes part ([`memory`]). If a rank closes its lane while a write is not due yet,
+//! memory's owner takes part (`memory`). If a rank closes its lane while a write is not due yet,
 //! the write still arrives at its peer, as data of a dead rank may on a real network. A fence waits
 //! for these writes.
 
