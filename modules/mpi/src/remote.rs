@@ -17,7 +17,7 @@ use crate::message::{
 };
 use crate::requests::{ANSWERS, Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Most bytes of an operation that travel inside a request or an answer. An operation of more bytes
@@ -85,7 +85,7 @@ pub struct Remote {
     /// Large operations of this rank whose message MPI has not ended.
     transfers: usize,
     /// Unanswered requests, by peer.
-    open: HashMap<u32, u32>,
+    open: BTreeMap<u32, u32>,
     /// Large operations of peers whose message MPI has not ended.
     pub(crate) served: usize,
     /// Requests that wait until `served` falls below SERVED.
@@ -93,7 +93,7 @@ pub struct Remote {
     /// Dead peers whose fence is not answered yet, and when it is answered at the latest.
     fences: Vec<(u32, Instant)>,
     /// Dead peers: their requests are not served.
-    pub(crate) dead: HashSet<u32>,
+    pub(crate) dead: BTreeSet<u32>,
 }
 
 impl Remote {
