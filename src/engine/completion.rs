@@ -1,5 +1,4 @@
-//! Completions: the action at the end of an operation, which is a callback, a store to a word, an
-//! addition to a word, or nothing.
+//! Completions: the action at the end of an operation: a callback, a store, an addition, or none.
 
 use crate::engine::user_function;
 use crate::fail;
