@@ -300,7 +300,8 @@ unsafe fn finds_nothing(
     handled: *mut u32,
     look: impl FnOnce(&Context) -> bool,
 ) -> bool {
-    // SAFETY: the caller gives NULL or a live context.
+    let context = if context.is_aligned() { context } else { std::ptr::null() };
+    // SAFETY: NULL, or the caller's live context.
     let Some(context) = (unsafe { context.as_ref() }) else { return false };
     let nothing = most > 0 && context.is_live() && look(&context.context);
     if nothing && !handled.is_null() {
