@@ -168,7 +168,9 @@ impl Pairs<'_> {
         let ((mut a, mut b), keys) = (self.next, self.keys());
         let (mut from, mut to) = (self.from.behind(self.at).first, self.to.behind(self.at).first);
         let end = from.wrapping_add(self.most - self.at);
-        let sleepers = self.waiters.map_or(&NOBODY, Waiters::sleepers);
+        // Stands for the number of sleepers where no waiters are to be woken.
+        let nobody = AtomicU32::new(0);
+        let sleepers = self.waiters.map_or(&nobody, Waiters::sleepers);
         loop {
             let size = if SIZE == ANY { a.size } else { SIZE };
             let known = |span: Span| Span { size, ..span };
@@ -198,9 +200,6 @@ impl Pairs<'_> {
         Some(())
     }
 }
-
-/// Stands for the number of sleepers where no waiters are to be woken.
-static NOBODY: AtomicU32 = AtomicU32::new(0);
 
 /// Wakes those that sleep on a word of a span.
 #[cold]
