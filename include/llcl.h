@@ -632,7 +632,8 @@ llcl_status_t llcl_context_duplicate(llcl_context_t *context,
  * of the context end with it, and so do all pointers into their memory; the program does not have
  * to free them before.
  * `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
- * LLCL_ERR_STATE (inside a callback, ended before, or in a forked child).
+ * LLCL_ERR_STATE (inside a callback, ended before, in a forked child, or over a network that one
+ * thread may use, as MPI with MPI_THREAD_FUNNELED, on another thread than that of llcl_init).
  * LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a
  * thread of the library has not returned within LLCL_FINALIZE_MS and a second or two. Completions
  * that wait for that thread then never fire, and the memory and the threads of the context stay.

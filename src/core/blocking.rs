@@ -38,6 +38,13 @@ pub(super) fn patience(spin_us: u64, routes: &Routes) -> Duration {
     if routes.fabric().has_silent_wire() { spin.max(BY_WIRE) } else { spin }
 }
 
+/// Polls the wire while there are events, for a thread that waits for the launcher.
+pub(super) fn poll_wire(routes: &Routes) {
+    /// At most so many times in a row, since the thread may have a deadline.
+    const ROUNDS: u32 = 64;
+    let _ = (0..ROUNDS).all(|_| routes.fabric().help_wire());
+}
+
 impl<'a> Blocking<'a> {
     /// Helps with progress for some rounds, until `done`: with the lane, and with active messages
     /// if there are any. `backoff` begins anew when messages were handled.
@@ -158,7 +165,11 @@ impl<'a> Blocking<'a> {
         loop {
             let contacts = routes.contacts();
             match attempt() {
-                Err(error) if error.status == Status::RETRY_QUEUE_FULL => {
+                // A thread that alone makes a wire progress must poll, so it waits as below.
+                Err(error)
+                    if error.status == Status::RETRY_QUEUE_FULL
+                        && !routes.fabric().must_poll_here() =>
+                {
                     let room = self.lane.room();
                     if room.wait_for_turn() || self.lane.drain() {
                         continue;

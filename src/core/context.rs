@@ -3,7 +3,7 @@
 use crate::bootstrap::environment::{OtherLauncher, other_launcher};
 use crate::bootstrap::{Bootstrap, Handed, World};
 use crate::core::background::Background;
-use crate::core::blocking::{Blocking, patience};
+use crate::core::blocking::{Blocking, patience, poll_wire};
 use crate::core::handler_thread::HandlerThread;
 use crate::core::poster::Poster;
 use crate::core::progress_thread::{Parts, ProgressThread};
@@ -222,7 +222,7 @@ impl Context {
                     dispatcher.help();
                 }
                 if polls_wire && let Some(routes) = wire.upgrade() {
-                    while routes.fabric().help_wire() {}
+                    poll_wire(&routes);
                 }
             }));
         }

@@ -1,6 +1,7 @@
 //! The end of a context.
 
 use crate::core::context::Context;
+use crate::fail;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::Ordering;
@@ -21,8 +22,17 @@ pub struct Ended {
 }
 
 impl Context {
-    /// An error inside a callback, where finalize() would wait for itself.
+    /// An error inside a callback, where finalize() would wait for itself, and on a thread that
+    /// cannot close the wire.
     pub fn may_finalize(&self) -> Result<()> {
+        let fabric = self.routes.fabric();
+        if fabric.opener_polls() && !fabric.must_poll_here() {
+            fail!(
+                ERR_STATE,
+                "the network allows calls of one thread only (MPI_THREAD_FUNNELED), so the thread \
+                 that has made the context must call this"
+            );
+        }
         self.may_block()
     }
 

@@ -20,11 +20,16 @@ pub const DEPTH: usize = 256;
 const USER: u32 = 2;
 /// The classes LLCL_CLASS_KNOCK and those behind it; libllcl may keep their frames for long.
 const KNOCKS: RangeInclusive<u32> = 4..=6;
+/// Most frames of a class.
+fn depth_of(class: u32) -> usize {
+    if class == USER { DEPTH / 4 * 3 } else { DEPTH }
+}
+
 /// How long MPI_Finalize waits for the sends that are under way.
 const LAST: Duration = Duration::from_secs(1);
 
-/// The lane behind a lock. One thread of libllcl at a time posts and polls; a thread that
-/// deregisters memory and the thread that calls MPI_Finalize come beside it.
+/// The lane behind a lock, since several threads use it. Where only one thread may call MPI, the
+/// others find the events that its calls have left, and leave commands for it.
 pub struct Shared {
     lane: Mutex<Lane>,
 }
@@ -47,8 +52,9 @@ impl Shared {
 
     /// Whether the calling thread may close the wire. If not, libllcl is told why.
     pub fn may_close(&self) -> bool {
-        let lane = self.lane();
+        let mut lane = self.lane();
         let may = lane.requests.may_call();
+        lane.abandoned = !may;
         if !may {
             let thread = "the thread that has initialised MPI";
             crate::say(lane.host, &format!("llcl_finalize must be called by {thread}"));
@@ -60,11 +66,15 @@ impl Shared {
     /// the device as failed to libllcl. After this the lane calls nothing of MPI.
     pub fn end(&self) {
         let mut lane = self.lane();
-        lane.drain(LAST);
+        if !lane.abandoned {
+            lane.drain(LAST);
+        }
         lane.requests.take_back();
         lane.waiting.clear();
         lane.events.clear();
         lane.words.clear();
+        // An earlier failure may have been among the events.
+        lane.failed = false;
         lane.tell_failure(
             Status::ERR_STATE,
             "MPI_Finalize was called before llcl_finalize, which must come first",
@@ -74,7 +84,8 @@ impl Shared {
 
     /// Ends a registration. Waits until MPI has ended the transfers in the region, so that MPI
     /// neither reads nor writes that memory after the call, except that it may read for a send to
-    /// a dead peer: MPI cannot cancel it.
+    /// a dead peer: MPI cannot cancel it. After PATIENCE it gives up with an error. A thread that
+    /// may not call MPI depends on the one that may.
     pub fn deregister(&self, region: u64) -> i32 {
         /// How long a peer may need for a transfer that it has begun.
         const PATIENCE: Duration = Duration::from_secs(10);
@@ -126,8 +137,11 @@ pub struct Lane {
     told: Vec<Box<[u64]>>,
     /// Valid as long as the wire.
     host: *const Host,
-    /// A call of MPI has failed: the lane makes no further ones.
+    /// A call of MPI has failed: the lane begins no further transfers.
     failed: bool,
+    /// libllcl has closed the wire on a thread that may not call MPI, and uses nothing of it any
+    /// more. MPI_Finalize ends the lane.
+    abandoned: bool,
     /// The program finalises MPI, or close() was called.
     ended: bool,
 }
@@ -147,6 +161,7 @@ impl Lane {
             told: Vec::new(),
             host,
             failed: false,
+            abandoned: false,
             ended: false,
         })
     }
@@ -205,7 +220,7 @@ impl Lane {
             // SAFETY: passed on to the caller.
             return unsafe { self.post_remote(peer, commands) };
         }
-        let depth = if class == USER { DEPTH / 4 * 3 } else { DEPTH };
+        let depth = depth_of(class);
         for (taken, command) in (0..).zip(commands) {
             if self.requests.frames >= depth {
                 return (taken, Status::RETRY_QUEUE_FULL);
@@ -229,7 +244,7 @@ impl Lane {
     /// # Safety
     /// As of post().
     unsafe fn defer(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
-        let taken = commands.len().min(DEPTH.saturating_sub(self.waiting.len()));
+        let taken = commands.len().min(depth_of(class).saturating_sub(self.waiting.len()));
         for command in &commands[..taken] {
             // SAFETY: the caller promises a valid piece.
             let piece = unsafe { *command.piece };
@@ -239,19 +254,19 @@ impl Lane {
         (taken as u32, if all { Status::OK } else { Status::RETRY_QUEUE_FULL })
     }
 
-    /// Does what other threads have left for the thread that may call MPI.
+    /// Posts what other threads have left for the thread that may call MPI: commands in a row for
+    /// one peer and class together.
     fn catch_up(&mut self) {
-        for peer in std::mem::take(&mut self.fences) {
-            self.fence(peer);
-        }
-        for _ in 0..self.waiting.len() {
-            let Some(mut it) = self.waiting.pop_front() else { return };
-            it.command.piece = &it.piece;
-            // SAFETY: the piece lies in `it`, and its bytes are valid until the command has ended.
-            let (taken, _) = unsafe { self.post(it.peer, it.class, &[it.command]) };
-            if taken == 0 {
-                self.waiting.push_back(it);
-            }
+        let mut left = std::mem::take(&mut self.waiting);
+        while let Some((peer, class)) = left.front().map(|it| (it.peer, it.class)) {
+            let row = left.iter().take_while(|it| (it.peer, it.class) == (peer, class));
+            let commands: Vec<Command> =
+                row.map(|it| Command { piece: &it.piece, ..it.command }).collect();
+            // SAFETY: the pieces lie in `left`, and their bytes are valid until the command has
+            // ended.
+            let (taken, _) = unsafe { self.post(peer, class, &commands) };
+            drop(left.drain(..taken as usize));
+            self.waiting.extend(left.drain(..commands.len() - taken as usize));
         }
     }
 
@@ -335,11 +350,14 @@ impl Lane {
     /// Writes events to `events`, and returns how many.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
         let may_call = self.requests.may_call();
+        if may_call || self.is_over() {
+            std::mem::take(&mut self.fences).into_iter().for_each(|peer| self.fence(peer));
+        }
         if may_call && !self.is_over() {
             self.catch_up();
-        }
-        if may_call && self.events.is_empty() && !self.is_over() {
-            self.advance();
+            if self.events.is_empty() {
+                self.advance();
+            }
         }
         if may_call || self.is_over() {
             self.end_fences();
@@ -377,7 +395,9 @@ impl Lane {
     /// Waits until MPI has ended all sends, for `drain` at most.
     fn drain(&mut self, drain: Duration) {
         let limit = Instant::now() + drain;
-        while !self.requests.has_sent_all() && !self.failed && Instant::now() < limit {
+        let has_sent_all = |it: &Lane| it.waiting.is_empty() && it.requests.has_sent_all();
+        while !has_sent_all(self) && !self.failed && Instant::now() < limit {
+            self.catch_up();
             self.advance();
             std::thread::yield_now();
         }
@@ -389,7 +409,6 @@ impl Lane {
             // MPI_Finalize has ended all transfers, and MPI must not be called after it.
             return Status::ERR_STATE;
         }
-        self.catch_up();
         self.drain(drain);
         self.ended = true;
         self.requests.close()

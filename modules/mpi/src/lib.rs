@@ -1,6 +1,6 @@
 //! A wire module (llcl_wire.h) that carries libllcl's traffic over MPI. The module splits a
 //! communicator of its own off the program's. It sends each frame by MPI_Isend, with the frame's
-//! class as the tag, and keeps receives from MPI_ANY_SOURCE posted for every class.
+//! class as the tag, and keeps receives for any rank and class posted.
 //!
 //! The module also offers MPI's launcher to libllcl: a program that mpirun has started becomes
 //! ranks of libllcl without any code for MPI.

@@ -215,10 +215,16 @@ impl Communicator {
             check("MPI_Comm_split", code)?;
             let handle = handle.assume_init();
             ffi::MPI_Comm_set_errhandler(handle, ffi::RSMPI_ERRORS_RETURN);
-            let mut large = MaybeUninit::uninit();
-            check("MPI_Comm_dup", ffi::MPI_Comm_dup(handle, large.as_mut_ptr()))?;
+            let large = ffi::RSMPI_COMM_NULL;
+            let mut made = Communicator { handle, large, rank, threads, began };
             // The duplicate has the error handler of the original.
-            Ok(Communicator { handle, large: large.assume_init(), rank, threads, began })
+            let code = ffi::MPI_Comm_dup(handle, &mut made.large);
+            if let Err(failure) = check("MPI_Comm_dup", code) {
+                made.large = large;
+                made.close();
+                return Err(failure);
+            }
+            Ok(made)
         }
     }
 
@@ -228,12 +234,11 @@ impl Communicator {
         if self.handle == unsafe { ffi::RSMPI_COMM_NULL } {
             return Status::OK;
         }
-        // SAFETY: MPI is not finalised; the caller has ended its operations on the communicator.
+        // SAFETY: MPI is not finalised; the caller has ended its operations on the communicators.
         let code = unsafe {
-            match ffi::MPI_Comm_free(&mut self.large) {
-                0 => ffi::MPI_Comm_free(&mut self.handle),
-                failure => failure,
-            }
+            let freed =
+                self.large == ffi::RSMPI_COMM_NULL || ffi::MPI_Comm_free(&mut self.large) == 0;
+            if freed { ffi::MPI_Comm_free(&mut self.handle) } else { 1 }
         };
         if self.began {
             end();

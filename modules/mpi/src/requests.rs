@@ -16,9 +16,10 @@ use std::mem::MaybeUninit;
 
 /// The receives that are posted.
 const RECEIVES: usize = 32;
-/// How many of them test() asks about: those that MPI matches next.
+/// How many of them test() asks about each time: the oldest.
 const HEADS: usize = 4;
-/// How often test() asks about more than the first receive, if no other request is expected to end.
+/// Each so many calls test() asks about all receives, and about the heads where no other request is
+/// expected to end.
 const OTHERS: u32 = 8;
 /// The class LLCL_CLASS_RMA: this module's requests for reads and writes. A message's class is its
 /// tag in MPI: the seven of llcl_wire.h, and ANSWERS.
@@ -251,7 +252,10 @@ impl Requests {
             || !self.overtaken.is_empty()
             || self.turns.is_multiple_of(OTHERS)
         {
-            self.test_all(&mut all)?;
+            // Messages that end late may hold all heads.
+            let every = self.turns.is_multiple_of(OTHERS);
+            let heads = if every { self.receives.len() } else { HEADS.min(self.receives.len()) };
+            self.test_all(heads, &mut all)?;
         }
         self.fill()?;
         Ok(all)
@@ -273,8 +277,8 @@ impl Requests {
         Ok(self.receives.pop_front().map(|receive| came(receive, &status)))
     }
 
-    fn test_all(&mut self, all: &mut Vec<Ended>) -> Result<(), Failure> {
-        let heads = self.receives.len().min(HEADS);
+    /// Asks for the first `heads` receives, the overtaken ones and the singles.
+    fn test_all(&mut self, heads: usize, all: &mut Vec<Ended>) -> Result<(), Failure> {
         let own = heads + self.overtaken.len();
         self.asked.clear();
         self.asked.extend(self.receives.iter().take(heads).map(|it| it.handle));

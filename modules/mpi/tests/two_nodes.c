@@ -105,6 +105,10 @@ struct work {
 static void *reads(void *data)
 {
     struct work *work = data;
+    if (level != MPI_THREAD_MULTIPLE) {
+        EXPECT(llcl_finalize(work->context) == LLCL_ERR_STATE);
+        EXPECT(strstr(llcl_last_error(), "the thread that has made the context") != NULL);
+    }
     for (int turn = 0; turn < 100; turn++) {
         uint64_t word[2] = {0, 0};
         llcl_read_params_t get = LLCL_READ_PARAMS_INIT;

@@ -415,7 +415,10 @@ impl Drop for Endpoint {
             let mut state = self.shared.lock();
             state.closed = true;
             state.tickets.iter_mut().for_each(Tickets::deregister);
-            let _ = state.lane.close(DRAIN);
+            if state.lane.close(DRAIN).is_err() {
+                // The wire may still use the frames and the host.
+                std::mem::forget(self.shared.clone());
+            }
         }
     }
 }

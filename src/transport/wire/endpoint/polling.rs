@@ -242,7 +242,7 @@ impl Endpoint {
     /// Polls once, for an application thread that waits, on a wire without a descriptor. False:
     /// there was no event, the wire has a descriptor, or another thread uses the endpoint.
     pub fn help(&self) -> bool {
-        if !self.wakes_nobody() {
+        if !self.wakes_nobody() || self.opener_polls() && !self.must_poll_here() {
             return false;
         }
         let Some(state) = self.shared.lock_to_poll() else { return false };

@@ -71,7 +71,7 @@ impl Shared {
     /// since an answer is likely, unless an application thread polls; a thread that sleeps on the
     /// descriptor is woken only if frames are `waiting` for the lane.
     pub(super) fn must_wake(&self, state: &mut State, waiting: bool) -> bool {
-        // Relaxed: a hint; a polling thread that is not woken naps for LONGEST at most.
+        // Relaxed: a hint; a polling thread that is not woken sleeps for SLEEP at most.
         let naps = state.asleep == Asleep::ForATime && !self.helped.load(Ordering::Relaxed);
         let must = naps || state.asleep == Asleep::OnDescriptor && waiting;
         if must {

@@ -1,0 +1,155 @@
+/* Frames whose bytes stay under way do not hide the messages behind them. At rank 0 the program
+ * replaces MPI_Test and MPI_Testsome: a frame of class USER does not end while `hides` is set. Rank
+ * 1 sends FRAMES. When as many of them as the argument says are hidden, reads of rank 0 must end;
+ * at the end all frames arrive. 2 ranks. */
+#include "expect.h"
+#include <llcl_mpi.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HANDLER = 3, BYTES = 100, FRAMES = 64, RECEIVES = 64, MOST = 600 };
+enum { USER = 2 };       /* LLCL_CLASS_USER, which is the tag of such a frame */
+
+static int hides, hidden, handled;
+/* The receives for any rank, whose messages may be hidden. */
+static MPI_Request receives[RECEIVES];
+
+static MPI_Request *receive_of(MPI_Request request)
+{
+    int at = 0;
+    while (at < RECEIVES && receives[at] != request)
+        at++;
+    EXPECT(at < RECEIVES || request != MPI_REQUEST_NULL); /* there is room for one more */
+    return at < RECEIVES ? &receives[at] : NULL;
+}
+
+int MPI_Irecv(void *bytes, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    int code = PMPI_Irecv(bytes, count, type, source, tag, comm, request);
+    if (rank == 0 && source == MPI_ANY_SOURCE && code == MPI_SUCCESS)
+        *receive_of(MPI_REQUEST_NULL) = *request;
+    return code;
+}
+
+static int is_hidden(MPI_Request request)
+{
+    int ended = 0;
+    MPI_Status status;
+    if (!__atomic_load_n(&hides, __ATOMIC_RELAXED) || request == MPI_REQUEST_NULL || !receive_of(request))
+        return 0;
+    PMPI_Request_get_status(request, &ended, &status);
+    return ended && status.MPI_TAG == USER;
+}
+
+/* A request has ended unless `after` equals it. */
+static void forget(MPI_Request request, MPI_Request after)
+{
+    MPI_Request *receive = after == request ? NULL : receive_of(request);
+    if (receive)
+        *receive = MPI_REQUEST_NULL;
+}
+
+int MPI_Test(MPI_Request *request, int *ended, MPI_Status *status)
+{
+    MPI_Request before = *request;
+    int code = MPI_SUCCESS;
+    *ended = 0;
+    if (!is_hidden(before))
+        code = PMPI_Test(request, ended, status);
+    if (rank == 0 && before != MPI_REQUEST_NULL)
+        forget(before, *request);
+    return code;
+}
+
+int MPI_Testsome(int count, MPI_Request *requests, int *ended, int *indices, MPI_Status *statuses)
+{
+    MPI_Request shown[MOST];
+    int at, code, now = 0;
+    EXPECT(count <= MOST);
+    for (at = 0; at < count; at++) {
+        int hide = is_hidden(requests[at]);
+        shown[at] = hide ? MPI_REQUEST_NULL : requests[at];
+        now += hide;
+    }
+    if (now > hidden)
+        __atomic_store_n(&hidden, now, __ATOMIC_RELAXED);
+    code = PMPI_Testsome(count, shown, ended, indices, statuses);
+    for (at = 0; code == MPI_SUCCESS && at < *ended; at++) {
+        if (rank == 0)
+            forget(requests[indices[at]], shown[indices[at]]);
+        requests[indices[at]] = shown[indices[at]];
+    }
+    return code;
+}
+
+static void handle(llcl_am_t *message, void *data)
+{
+    llcl_am_view_t view;
+    (void)data;
+    LLCL_CHECK(llcl_am_view(message, &view));
+    EXPECT(view.payload_size == BYTES);
+    __atomic_fetch_add(&handled, 1, __ATOMIC_RELEASE);
+}
+
+static void send_to_0(llcl_context_t *context)
+{
+    static char payload[BYTES];
+    llcl_am_params_t message = LLCL_AM_PARAMS_INIT;
+    message.id = HANDLER;
+    message.payload = payload;
+    message.payload_size = BYTES;
+    for (int at = 0; at < FRAMES; at++)
+        LLCL_CHECK(llcl_am_async(context, &message));
+    LLCL_CHECK(llcl_flush(context, 0));
+}
+
+/* Waits until so many frames are hidden at the same time, and then reads. */
+static void read_from_1(llcl_context_t *context, llcl_remote_t source, int wanted)
+{
+    while (__atomic_load_n(&hidden, __ATOMIC_RELAXED) < wanted)
+        LLCL_CHECK(llcl_progress(context));
+    for (int turn = 0; turn < 100; turn++) {
+        uint64_t word = 0;
+        llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
+        get.peer = 1;
+        get.source = source;
+        get.destination = llcl_local_address(&word);
+        get.size = 8;
+        LLCL_CHECK(llcl_read(context, &get));
+        EXPECT(word == 77);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int level, wanted = argc > 1 ? atoi(argv[1]) : 0;
+    llcl_context_t *context;
+    llcl_region_t *region;
+    llcl_remote_t all[2];
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    for (int at = 0; at < RECEIVES; at++)
+        receives[at] = MPI_REQUEST_NULL;
+    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    LLCL_CHECK(llcl_am_register(context, HANDLER, handle, NULL));
+    LLCL_CHECK(llcl_region_allocate_shared(context, 8, &region, all));
+    *(uint64_t *)llcl_region_address(region) = 77;
+    MPI_Barrier(MPI_COMM_WORLD);
+    __atomic_store_n(&hides, rank == 0, __ATOMIC_RELAXED);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        send_to_0(context);
+    } else {
+        read_from_1(context, all[1], wanted);
+        __atomic_store_n(&hides, 0, __ATOMIC_RELAXED);
+        while (__atomic_load_n(&handled, __ATOMIC_ACQUIRE) < FRAMES)
+            LLCL_CHECK(llcl_progress(context));
+    }
+    LLCL_CHECK(llcl_finalize(context));
+    MPI_Finalize();
+    if (rank == 0)
+        printf("overtaken: %d hidden frames passed\n", wanted);
+    return 0;
+}
