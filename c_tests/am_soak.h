@@ -233,8 +233,8 @@ static inline llcl_status_t soak_send(struct soak_sender *sender, uint32_t to, u
     head.how = head.seed / 64 % SOAK_HOWS;
     am = am_to(to, head.seed % SOAK_IDS, header, sizeof head + random_next(random) % 49);
     am.kind = random_next(random) % 8 < 5 ? LLCL_AM_MEDIUM : 1 + (uint32_t)(random_next(random) % 2);
-    /* Only what is kept can be read by the receiver's thread; what is one-way must not be BULK
-     * here. */
+    /* The receiver reads the bytes of a BULK message after its handler, so it must keep the
+     * message. */
     if (am.kind == LLCL_AM_BULK)
         head.how = SOAK_LATER;
     head.size = soak_size(random, am.kind == LLCL_AM_MEDIUM ? (uint32_t)soak->medium : SOAK_LARGEST);

@@ -351,7 +351,8 @@ impl Grants {
         self.receiving.retain(|_, peer| peer.news || peer.telling || !peer.has_come());
     }
 
-    /// Answers what has knocked in turn, except what would need one record more than there may be.
+    /// Answers knocks in the order of their arrival, but none that would need one record more than
+    /// there may be.
     fn answer_knocks(&mut self, line: Line, back: &mut Vec<u64>) {
         let may = |grants: &Grants, it: &Knocking| {
             it.knock.number == 0

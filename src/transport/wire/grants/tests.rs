@@ -186,8 +186,8 @@ fn a_frame_that_was_not_granted_is_refused() {
     assert_eq!(end.free[0], buffers_of(0));
 }
 
-/// What waits at a sender is bounded, whatever the number of peers. Each peer with a record has a
-/// place of its own, so as many silent peers as have records leave a way to one more.
+/// The frames that wait at a sender are bounded, whatever the number of peers. Each peer with a
+/// record has a place of its own, so as many silent peers as have records leave a way to one more.
 #[test]
 fn frames_of_all_peers_share_the_room_to_wait() {
     let (mut ranks, mut took) = (Ranks::new(1, 1), [0; 2]);
