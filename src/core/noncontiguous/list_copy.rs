@@ -187,10 +187,11 @@ impl Pairs<'_> {
             }
             // SAFETY: entries of the lists, as `from` is one.
             (a, b) = unsafe { (read_once(from), read_once(to)) };
-            if a.place.key != keys.0 || b.place.key != keys.1 {
-                break;
-            }
-            if if SIZE == ANY { a.size != b.size } else { a.size != SIZE || b.size != SIZE } {
+            let fits = match SIZE {
+                ANY => a.size == b.size,
+                _ => a.size == SIZE && b.size == SIZE,
+            };
+            if !fits || (a.place.key, b.place.key) != keys {
                 break;
             }
         }
