@@ -92,7 +92,7 @@ fn frames_by_tickets_and_by_grants_take_turns() {
         let came = came.into_inner();
         all_came = [all_came[0] + came[0], all_came[1] + came[1]];
     }
-    assert!(all_came.iter().all(|came| *came >= 1_100), "{all_came:?} of 3,200");
+    assert!(all_came.iter().all(|came| *came >= 950), "{all_came:?} of 3,200");
 }
 
 /// A rank that sends by tickets to more peers than it has places for commands serves all of them.
