@@ -259,14 +259,20 @@ fn wrapped(text: &str) -> String {
 fn page() -> String {
     let mut page = "# Constants that were measured\n\n".to_string();
     page += &wrapped(
-        "Looks before a sleep, lengths of naps, batches, and sizes at which the library does something else. They were \
-         chosen on machines with two cores; where yours has more, the command of a group shows what a change brings. \
-         Each constant stands in the source beside the code that uses it; `tests/tuning.rs` writes this page and fails \
-         where it is stale. Algorithms of collectives are no constants: `bench_c/tune` measures them and writes a table \
-         for `LLCL_COLL_TABLE`. The table of the library (`src/coll/select.rs`) has the rows of 2, 4 and 8 ranks by \
-         several runs of the tool on two cores, and those of 64 ranks by one run with 8 B, 1 KiB and 64 KiB, where the \
-         order of the kernel's turns decides as much as the algorithm. It has none of its own for 256 ranks: on two \
-         cores the tool does one operation of them in a minute. Measure on your machine if that matters.",
+        "This page lists the constants that were measured: how often a thread looks (checks what it waits for) before \
+         it sleeps, the lengths of naps, the sizes of batches, and the sizes from which on the library does something \
+         else. They were chosen on machines with two cores. If yours has more, the command of a group shows what a \
+         change of its constants brings. Each constant is in the source beside the code that uses it. `tests/tuning.rs` \
+         writes this page, and fails if the page is stale.",
+    );
+    page += "\n";
+    page += &wrapped(
+        "Tables choose the algorithms of collectives: `bench_c/tune` measures the algorithms and writes a table for \
+         `LLCL_COLL_TABLE`. The library's own table (`src/coll/select.rs`) follows from several runs of this tool on \
+         two cores with 2, 4 and 8 ranks, and from one run with 64 ranks and 8 B, 1 KiB and 64 KiB. With 64 ranks on \
+         two cores the order in which the kernel runs the ranks decides as much as the algorithm. No row follows from \
+         runs with 256 ranks: on two cores the tool does one operation of them in a minute. If such numbers of ranks \
+         matter, measure on your machine.",
     );
     let head = "| file | constant | value | what it decides |\n|---|---|---|---|\n";
     let mut all = constants();
