@@ -42,8 +42,8 @@ const AHEAD: &str = "some KiB: who sends runs ahead of who receives";
 const FEW_SIGNALS: &str = "many ranks and few bytes: signals to some ranks instead of all";
 const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
-/// Up to so many bytes peers' unmapped buffers are sent by the eager forms. Their slots take twice
-/// as much.
+/// Up to so many bytes the eager forms send buffers that peers do not map. The slots of these forms
+/// take twice as much memory.
 const TWICE: u64 = 2 << 20;
 const COPIED_TWICE: &str = "peers do not map the buffers: two copies of each byte instead of three";
 const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";

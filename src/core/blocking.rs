@@ -32,7 +32,8 @@ const NAP: Duration = Duration::from_micros(100);
 /// How long a waiting thread stays awake: for `spin_us`, but longer if it polls a wire that wakes
 /// no thread, since it would otherwise depend on the naps of the polling thread.
 pub(super) fn patience(spin_us: u64, routes: &Routes) -> Duration {
-    /// As the longest of these naps.
+    /// How long a thread stays awake at least if it polls a wire that wakes no thread: as long as
+    /// the longest nap of the polling thread.
     const BY_WIRE: Duration = Duration::from_millis(1);
     let spin = Duration::from_micros(spin_us);
     if routes.fabric().has_silent_wire() { spin.max(BY_WIRE) } else { spin }
@@ -40,7 +41,7 @@ pub(super) fn patience(spin_us: u64, routes: &Routes) -> Duration {
 
 /// Polls the wire while there are events, for a thread that waits for the launcher.
 pub(super) fn poll_wire(routes: &Routes) {
-    /// At most so many times in a row, since the thread may have a deadline.
+    /// Most polls of a wire in a row, since the thread may have a deadline.
     const ROUNDS: u32 = 64;
     let _ = (0..ROUNDS).all(|_| routes.fabric().help_wire());
 }

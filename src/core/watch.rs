@@ -20,7 +20,8 @@ const AMBIGUOUS: Duration = Duration::from_millis(1);
 /// How long a thread sleeps between two looks after the ranks that could have changed the word have
 /// died, until their messages are handled and this rank's own operations have ended.
 const LAST_LOOKS: Duration = Duration::from_millis(1);
-/// How long a thread then waits for operations that other threads may have begun since.
+/// How long a thread still waits, after these operations have ended, for operations that other
+/// threads may have begun since.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Which ranks may change a word that a thread waits for.

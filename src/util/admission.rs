@@ -12,13 +12,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How long a thread sleeps at most. The thread that empties the queue looks for sleepers without a
-/// fence, so one look may miss a sleeper; of the many looks at a full queue not all can.
+/// fence, so one look may miss a sleeper. While the queue is full it looks many times, and does not
+/// miss the sleeper every time.
 const LONGEST: Duration = Duration::from_millis(1);
 /// Like `LONGEST`, for a thread that waits for its turn. The turn comes when all others have had
 /// theirs.
 const LONGEST_TURN: Duration = Duration::from_millis(50);
 
-/// How often a thread looks before it sleeps, and pauses between two looks: some 3 us in all.
+/// How often a thread looks before it sleeps, and how many pauses lie between two looks: some 3 us
+/// in all.
 const LOOKS: usize = 16;
 const PAUSES: usize = 16;
 

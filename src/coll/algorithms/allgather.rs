@@ -170,7 +170,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// For blocks of up to so many bytes one rank of a node is responsible for all.
+/// If blocks have at most so many bytes, one rank of each node exchanges all blocks of its node.
 const SHORT: u64 = 8 << 10;
 
 /// Copies the blocks of these runs of ranks from the output of rank `ends.0` to that of `ends.1`.

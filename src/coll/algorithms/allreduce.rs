@@ -295,7 +295,8 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many bytes few messages matter more than few bytes.
+/// Slices of up to so many bytes go between nodes by recursive doubling, which sends few messages;
+/// larger ones by Rabenseifner's algorithm, which sends few bytes.
 const SHORT: u64 = 16 << 10;
 
 /// The first `owners` ranks combine a slice each of all vectors, into their own outputs.

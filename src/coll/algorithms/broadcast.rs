@@ -334,7 +334,8 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
 const FEW: usize = 16;
 /// See `FEW`.
 const SHORT: u64 = 8 << 10;
-/// Up to so many bytes few messages matter more than few bytes.
+/// Vectors of up to so many bytes go between nodes by a binomial tree, which sends few messages;
+/// larger ones by scatter and allgather, which send few bytes.
 const LONG: u64 = 128 << 10;
 /// Up to so many bytes the algorithm inside a node is `eager`.
 const EAGER_INSIDE: u64 = 2 << 10;

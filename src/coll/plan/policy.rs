@@ -25,7 +25,7 @@ const LOOKS: u32 = 30;
 /// it back only after a whole time slice.
 const BYTES_PER_LOOK: u64 = 1 << 10;
 /// Upper limit of the looks that the size of the round adds: about a tenth of a millisecond.
-const MOST_LOOKS: u64 = 1 << 10;
+const MOST_LOOKS: u64 = 1024;
 /// Looks without a pause instruction, before the others, of a thread that holds a claim: about a
 /// microsecond, in which most rounds of small plans end. A pause would be a large part of that
 /// time.
@@ -38,7 +38,8 @@ const LOOKS_IF_CROWDED: u32 = 2;
 const PROMPT: u32 = 1_000;
 /// After so many prompt rounds in a row deliverers leave the queue to its owner.
 const PROMPT_ROUNDS: u32 = 4;
-/// After so many rounds in a row that ended quickly the owner sets POLLED_ON.
+/// After so many rounds in a row that ended quickly the owner sets POLLED_ON, by which deliverers
+/// know that threads of the owner poll the queue in every round.
 const QUICK_ENDS: u32 = 64;
 /// If the user let more nanoseconds than these pass between start and wait, the next start wakes
 /// the progress thread: about the time of a wake-up.

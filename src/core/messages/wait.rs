@@ -112,10 +112,12 @@ impl Context {
     /// Waits until the peer has free slots, or for a limited time. Some: the message was accepted,
     /// or has failed.
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
-        /// Long enough for the turns of many other threads.
+        /// How long a thread sleeps at most until the peer has free slots: long enough for the
+        /// turns of many other threads.
         const LONGEST: Duration = Duration::from_millis(50);
-        /// A thread that has used its share wakes the next one; but perhaps no other thread posts
-        /// any more.
+        /// How long a thread sleeps at most while another thread of this process waits for the same
+        /// peer's slots. A thread that has used its share wakes the next one, but perhaps no other
+        /// thread posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
         let message_sender = self.routes.fabric().known_sender(send.peer)?;
         if message_sender.room.wait_for_turn() || self.blocking().help_others() {

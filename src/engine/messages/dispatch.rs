@@ -36,9 +36,10 @@ mod serve;
 mod sleep;
 mod wake;
 
-/// Looks without a message after which a burst of help ends.
+/// Looks without a message after which a waiting thread ends its burst of work on messages.
 const LOOKS: usize = 48;
-/// Messages after which a burst of help ends, so that the waiting thread checks its deadline.
+/// Messages after which a waiting thread ends its burst of work on messages, and checks its
+/// deadline.
 const MOST: usize = 1024;
 /// Messages after which a thread gives the role up and takes it again.
 const BATCH: usize = 64;

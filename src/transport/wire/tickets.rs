@@ -52,7 +52,7 @@ use area::{Area, MOST};
 use giver::Giver;
 pub use taker::Taker;
 
-/// Lines of frames that may fit into a slot: the small ones.
+/// How many lines have frames that may fit into a slot: the first ones, those of small frames.
 const SMALL: usize = LINES / 2;
 /// Slots of one line.
 const SLOTS: u64 = 64;

@@ -165,7 +165,7 @@ impl Dispatcher {
     /// Arms the flag of requests for the calling thread, if no message has come and no other
     /// thread handles messages.
     fn park_polling(&self) -> Parked {
-        /// Longer than any single sleep.
+        /// How long the flag may stay armed: longer than any single sleep.
         const LONGEST: Duration = Duration::from_secs(1);
         if self.others_handle() {
             return Parked::Nap(NAP);

@@ -31,7 +31,7 @@ pub const MOST: usize = SLOT - HEAD - FRAME_BEFORE;
 pub const PLACES: usize = PEERS + SHARED;
 /// Most receivers whose offers are kept.
 pub const PEERS: usize = 64;
-/// Places that all peers share.
+/// How many commands may be under way beyond one for each peer: places that all peers share.
 pub const SHARED: usize = 16;
 
 const WORD: usize = 8;
