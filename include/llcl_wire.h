@@ -79,12 +79,14 @@ typedef struct {
 
 /* llcl_wire_event_t.event */
 enum {
-    LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before. After a read the bytes are in
+    LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before; of a write with WORDS
+                            fetched 1 if the peer's libllcl has called answer(), else 0. After a read the bytes are in
                             the local buffer; after a write the peer's threads see them. After an error no bytes of the command move any more. An
                             error of a frame for a living peer says that the frame is lost: libllcl then sends nothing more to this peer */
     LLCL_WE_FRAME,       /* a frame has arrived: peer (its sender), cls, bytes, size; frame is the number for give_back() */
     LLCL_WE_NOTICE,      /* a write with notice has arrived, and its bytes are in memory: peer (its sender), tag (the notice). With WORDS also
-                            bytes, size: the words, valid until the next poll(); else size is 0 */
+                            bytes, size: the words, valid until the next poll(); else size is 0.
+                            frame: the number for answer(); 0: libllcl answers by a frame */
     LLCL_WE_CONNECTED,   /* the connection to peer is established */
     LLCL_WE_LOST,        /* the network does not reach peer any more: status */
     LLCL_WE_FENCED,      /* nothing that peer has sent arrives after this event, no notice either */
@@ -201,6 +203,10 @@ typedef struct {
     void (*abort)(int32_t exit_code);
     /* Ends the network's library, if launch() has started it */
     void (*end)(void);
+    /* May be 0. Called once for a notice with a number: libllcl has changed the signal's word, or has refused to (status). The module then reports
+     * LLCL_WE_DONE of the write at the writer, with this status. It may send the answer together with other data for this peer, but must send it
+     * before the next poll() or arm() returns. The call may be made by any thread, also where threads is 2. */
+    void (*answer)(llcl_wire_lane_t *, uint64_t number, int32_t status);
 } llcl_wire_module_t;
 
 /* The one symbol of a module. Returns its table, which stays valid. host_size: sizeof (llcl_wire_module_t) of this libllcl. A module that does not

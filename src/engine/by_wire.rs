@@ -9,10 +9,10 @@
 //! may use this rank's memory.
 //!
 //! If the network can bring a signal with a write (`Fabric::has_signals`), the last bytes of a
-//! write with signal bring it. The owner changes the word when the bytes are there, and answers. So
-//! such a write ends when both the network's completion and the owner's answer have come, in any
-//! order. When only the answer is missing, its stage is [`Stage::Word`], as if the signal had been
-//! a request.
+//! write with signal bring it. The owner changes the word when the bytes are there, and answers. If
+//! the network's completion does not contain the answer ([`ANSWERED`]), such a write ends when both
+//! the completion and the owner's answer have come, in any order. When only the answer is missing,
+//! its stage is [`Stage::Word`], as if the signal had been a request.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
@@ -24,7 +24,7 @@ use crate::engine::routes::Routes;
 use crate::transport::Reply;
 use crate::transport::fabric::Fabric;
 use crate::transport::fabric::far::Resolver;
-use crate::transport::remote::{Posting, Signal, Stopped, What};
+use crate::transport::remote::{ANSWERED, Posting, Signal, Stopped, What};
 use crate::util::status::Status;
 use std::collections::VecDeque;
 
@@ -121,6 +121,7 @@ impl InFlight {
         let (done, all) = (done + size, self.command.size);
         self.stage = match self.command.op {
             _ if done < all => Stage::Posted { done, size: (all - done).min(able.most) },
+            Op::WRITE_SIGNAL if end.result == ANSWERED => return Next::End(Status::OK),
             Op::WRITE_SIGNAL if able.signals => {
                 self.stage = Stage::Word;
                 return self.answer.map_or(Next::Wait, Next::End);

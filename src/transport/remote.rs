@@ -3,6 +3,10 @@
 
 use crate::transport::address::Address;
 
+/// The result of the completion of a [`What::WriteSignal`] if the peer has changed the word, or has
+/// refused to: no other answer comes.
+pub const ANSWERED: u64 = 1;
+
 /// The signal of a write: how a word at the peer changes when the bytes are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
@@ -21,8 +25,9 @@ pub enum What {
     Read,
     /// Copies to the peer.
     Write,
-    /// Copies to the peer, which then changes a word, and answers the tag with a [`Reply`] as it
-    /// answers requests. Only where `Fabric::has_signals` says so.
+    /// Copies to the peer, which then changes a word, and answers: by the completion of the
+    /// operation, whose result is then [`ANSWERED`], or by a [`Reply`] for the tag, as it answers
+    /// requests. Only where `Fabric::has_signals` says so.
     ///
     /// [`Reply`]: crate::transport::Reply
     WriteSignal(Signal),

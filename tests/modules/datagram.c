@@ -310,7 +310,7 @@ static int32_t fence(llcl_wire_lane_t *it, uint32_t peer)
 }
 
 static const llcl_wire_module_t table = {LLCL_WIRE_MAJOR, 0, sizeof table, "datagram", "0.2.0", "processes of one machine", probe, open_wire, close_wire,
-    caps, card, NULL, NULL, lane, connect_peer, post, poll, give_back, arm, disarm, fence, NULL, NULL, NULL, NULL, NULL};
+    caps, card, NULL, NULL, lane, connect_peer, post, poll, give_back, arm, disarm, fence, NULL, NULL, NULL, NULL, NULL, NULL};
 
 const llcl_wire_module_t *llcl_wire_module(uint32_t host_major, uint64_t host_size)
 {

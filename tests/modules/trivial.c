@@ -313,7 +313,7 @@ static const struct {
     void *unknown[5];
 #endif
 } table = {{MAJOR, 0, sizeof table - MISSING, "trivial", "0.2.0", "threads of one process", probe, open_wire, close_wire, caps, card, REGISTER, DEREGISTER, lane,
-            connect_peer, POST, poll, give_back, arm, disarm, fence, 0, 0, 0, 0, 0}
+            connect_peer, POST, poll, give_back, arm, disarm, fence, 0, 0, 0, 0, 0, 0}
 #ifdef MORE
            , {0}
 #endif

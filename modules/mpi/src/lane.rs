@@ -7,6 +7,7 @@ use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
 use crate::requests::{ANSWERS, Came, Ended, REQUESTS, Requests, Single};
 use crate::table::{Card, Command, Event, Host, Piece, Status};
+use crate::unsent::Unsent;
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -121,6 +122,7 @@ struct Waiting {
 pub struct Lane {
     pub(crate) requests: Requests,
     pub(crate) remote: Remote,
+    pub(crate) unsent: Unsent,
     /// Events that poll() has not returned yet.
     pub(crate) events: VecDeque<Event>,
     /// Where only one thread may call MPI: what other threads have posted, and dead peers for which
@@ -152,6 +154,7 @@ impl Lane {
         Ok(Lane {
             requests: Requests::new(communicator)?,
             remote: Remote::default(),
+            unsent: Unsent::default(),
             events: VecDeque::new(),
             waiting: VecDeque::new(),
             fences: Vec::new(),
@@ -337,14 +340,18 @@ impl Lane {
         });
     }
 
-    /// Reports a notice, whose bytes are in this rank's memory.
-    pub(crate) fn notice(&mut self, peer: u32, (number, words): Notice) {
+    /// Reports the notice of a peer's write, whose bytes are in this rank's memory. Returns whether
+    /// it brings words: then libllcl answers the write, which has this number at the peer.
+    pub(crate) fn notice(&mut self, (peer, index): (u32, u32), (number, words): Notice) -> bool {
         let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, peer) };
+        let answers = words.is_some();
         if let Some(words) = words.map(Box::<[u64]>::from) {
             (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
+            event.frame = self.unsent.number(peer, index);
             self.words.push_back(words);
         }
         self.events.push_back(event);
+        answers
     }
 
     /// Writes events to `events`, and returns how many.
@@ -355,6 +362,7 @@ impl Lane {
         }
         if may_call && !self.is_over() {
             self.catch_up();
+            self.send_answers();
             if self.events.is_empty() {
                 self.advance();
             }
@@ -387,17 +395,20 @@ impl Lane {
         self.failed || self.ended
     }
 
-    /// Whether the next poll() has an event without a call of MPI.
-    pub fn has_events(&self) -> bool {
-        !self.events.is_empty()
+    /// Whether the next poll() has an event without a call of MPI, or an answer to send.
+    pub fn must_poll(&self) -> bool {
+        let sends = !self.unsent.is_empty() && !self.is_over() && self.requests.may_call();
+        sends || !self.events.is_empty()
     }
 
     /// Waits until MPI has ended all sends, for `drain` at most.
     fn drain(&mut self, drain: Duration) {
         let limit = Instant::now() + drain;
-        let has_sent_all = |it: &Lane| it.waiting.is_empty() && it.requests.has_sent_all();
+        let has_sent_all =
+            |it: &Lane| it.waiting.is_empty() && it.unsent.is_empty() && it.requests.has_sent_all();
         while !has_sent_all(self) && !self.failed && Instant::now() < limit {
             self.catch_up();
+            self.send_answers();
             self.advance();
             std::thread::yield_now();
         }

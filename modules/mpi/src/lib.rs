@@ -11,6 +11,7 @@
 //! its calls of libllcl; what other threads post waits for it (`lane`).
 
 mod calls;
+mod fences;
 mod lane;
 mod message;
 mod mpi;
@@ -18,6 +19,7 @@ mod remote;
 mod requests;
 mod serving;
 mod table;
+mod unsent;
 
 use lane::{Lane, Shared};
 use mpi::Communicator;
@@ -204,6 +206,7 @@ pub extern "C" fn llcl_wire_module(_host_major: u32, _host_size: u64) -> *const 
         allgather,
         abort,
         end,
+        answer: table::answer,
     };
     &TABLE
 }

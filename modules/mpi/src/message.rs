@@ -1,14 +1,25 @@
 //! The bytes of requests and answers (see `remote`): words in the machine's order, and bytes that
 //! are padded to whole words.
 
-use crate::requests::MESSAGE_MOST;
+use crate::requests::{FRAME_MOST, MESSAGE_MOST};
 use crate::table::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The head of the last answer to a request; those before it have 0.
-pub(crate) const LAST: u64 = 1;
+/// The head of an answer is the number of requests to which it is the last one. That of a request
+/// is such a number, too, and the bytes of the answer that lies between the head and the first
+/// operation.
+const ENDED_BITS: u32 = 8;
+pub(crate) fn head_of(ended: u64, answer: usize) -> u64 {
+    ended | (answer as u64) << ENDED_BITS
+}
+pub(crate) fn ended_and_answer(head: u64) -> (u64, usize) {
+    (head & ((1 << ENDED_BITS) - 1), (head >> ENDED_BITS) as usize)
+}
 /// Bytes of a message's head.
 pub(crate) const HEAD: usize = 8;
+/// A message of at most so many bytes takes a further operation beyond MESSAGE_MOST: so any
+/// operation of `INLINE` bytes fits into a message of its own, with an answer before it.
+pub(crate) const SHORT: usize = 1024;
 /// Room for a message with one small operation.
 const USUAL: usize = 128;
 /// Bytes of an operation in an answer: number and status, size of the bytes that follow.
@@ -41,8 +52,14 @@ impl Message {
         Message(bytes)
     }
 
+    /// Bytes behind the head.
+    pub(crate) fn size(&self) -> usize {
+        self.0.len() - HEAD
+    }
+
     pub(crate) fn has_room(&self, size: usize) -> bool {
-        self.0.len() + size.next_multiple_of(8) <= MESSAGE_MOST
+        let after = self.0.len() + size.next_multiple_of(8);
+        after <= MESSAGE_MOST || self.size() <= SHORT && after <= FRAME_MOST
     }
 
     pub(crate) fn put(&mut self, words: &[u64]) {

@@ -1,7 +1,7 @@
 //! Reads and writes of peers' memory over two-sided messages; this file has the requester's side,
 //! `serving` the owner's.
 //!
-//! The requester packs operations into a request of at most `MESSAGE_MOST` bytes (see `message`),
+//! The requester packs operations into a request (see `message`),
 //! with the bytes of small writes. The owner's answers bring the status of each operation, and the
 //! bytes of small reads. The bytes of an operation larger than `INLINE` travel in a message of
 //! their own, directly from memory to memory. Both sides derive that message's tag from the
@@ -13,16 +13,18 @@
 
 use crate::lane::Lane;
 use crate::message::{
-    KIND_BITS, LAST, Message, NOTICE, WITH_NOTICE, WRITE, outcome, store, take, take_bytes,
+    KIND_BITS, Message, NOTICE, WITH_NOTICE, WRITE, ended_and_answer, head_of, outcome, store,
+    take, take_bytes,
 };
-use crate::requests::{ANSWERS, Came, REQUESTS, Single};
+use crate::requests::{Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
+use crate::unsent::Answer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Most bytes of an operation that travel inside a request or an answer. An operation of more bytes
 /// is *large* in this module.
-pub(crate) const INLINE: u64 = 1024;
+pub(crate) const INLINE: u64 = 4096;
 /// Most bytes of an operation: libllcl cuts longer ones (`message_most`).
 pub const LARGEST: u64 = 4 << 20;
 /// Most requests to one peer that have no answer yet.
@@ -37,7 +39,7 @@ pub(crate) const SERVED: usize = 64;
 /// tags, one for a read and one for a write.
 const FIRST_TAG: u32 = 16;
 /// How long MPI may need to end the transfers with a dead rank.
-const LATE: Duration = Duration::from_secs(1);
+pub(crate) const LATE: Duration = Duration::from_secs(1);
 /// Bytes of an operation in a request: number and kind, size, address, region. A notice and bytes
 /// may follow.
 const ENTRY: usize = 32;
@@ -48,17 +50,19 @@ pub(crate) fn tag_of(number: u32, write: bool) -> u32 {
 }
 
 /// An operation that this rank has asked a peer for.
-struct Operation {
-    peer: u32,
+pub(crate) struct Operation {
+    pub(crate) peer: u32,
     /// libllcl's tag, which the event DONE returns.
     tag: u64,
     local: *mut u8,
     size: u64,
     write: bool,
+    /// The operation brings a signal, which the peer's libllcl answers.
+    signals: bool,
     /// The operation is large, and MPI has not ended the message with its bytes.
-    transfers: bool,
+    pub(crate) transfers: bool,
     /// The status that the peer has answered.
-    status: Option<i32>,
+    pub(crate) status: Option<i32>,
 }
 
 /// Registered memory of this rank.
@@ -83,15 +87,15 @@ pub struct Remote {
     /// Numbers without an operation.
     free: Vec<u32>,
     /// Large operations of this rank whose message MPI has not ended.
-    transfers: usize,
+    pub(crate) transfers: usize,
     /// Unanswered requests, by peer.
-    open: BTreeMap<u32, u32>,
+    pub(crate) open: BTreeMap<u32, u32>,
     /// Large operations of peers whose message MPI has not ended.
     pub(crate) served: usize,
     /// Requests that wait until `served` falls below SERVED.
     pub(crate) deferred: VecDeque<Came>,
     /// Dead peers whose fence is not answered yet, and when it is answered at the latest.
-    fences: Vec<(u32, Instant)>,
+    pub(crate) fences: Vec<(u32, Instant)>,
     /// Dead peers: their requests are not served.
     pub(crate) dead: BTreeSet<u32>,
 }
@@ -146,7 +150,7 @@ impl Remote {
         }
     }
 
-    fn get(&mut self, number: u32) -> Option<&mut Operation> {
+    pub(crate) fn get(&mut self, number: u32) -> Option<&mut Operation> {
         self.operations.get_mut(number as usize)?.as_mut()
     }
 
@@ -161,7 +165,7 @@ impl Remote {
     }
 
     /// The numbers of the operations under way to a peer.
-    fn numbers(&self, peer: u32) -> Vec<u32> {
+    pub(crate) fn numbers(&self, peer: u32) -> Vec<u32> {
         let of = |it: &Option<Operation>| it.as_ref().is_some_and(|it| it.peer == peer);
         (0..).zip(&self.operations).filter(|(_, it)| of(it)).map(|(number, _)| number).collect()
     }
@@ -199,7 +203,9 @@ impl Lane {
     /// # Safety
     /// As of Lane::post().
     unsafe fn request(&mut self, peer: u32, commands: &[Command]) -> Option<usize> {
-        let (mut message, mut numbers) = (Message::new(), Vec::new());
+        let (mut answer, mut numbers) = (self.begin_request(peer), Vec::new());
+        let answered = answer.message.size();
+        let message = &mut answer.message;
         for command in commands {
             let (write, size) = (command.op == Command::WRITE, command.size);
             let inline = if write && size <= INLINE { size } else { 0 };
@@ -211,7 +217,8 @@ impl Lane {
             // SAFETY: the caller promises a valid piece.
             let local = unsafe { (*command.piece).address }.cast_mut().cast::<u8>();
             let (tag, transfers) = (command.tag, size > INLINE);
-            let operation = Operation { peer, tag, local, size, write, transfers, status: None };
+            let (signals, status) = (notices && command.flags & Command::WORDS != 0, None);
+            let operation = Operation { peer, tag, local, size, write, signals, transfers, status };
             let number = self.remote.add(operation);
             let kind = u64::from(write) * WRITE + u64::from(notices) * WITH_NOTICE;
             let number_and_kind = u64::from(number) << KIND_BITS | kind;
@@ -224,6 +231,7 @@ impl Lane {
             numbers.push((number, local, size, write, transfers));
         }
         if numbers.is_empty() {
+            self.unsent.keep(peer, answer);
             return Some(0);
         }
         // The messages of large operations begin before the request leaves, so that a receive is
@@ -243,7 +251,8 @@ impl Lane {
                 return None;
             }
         }
-        let sent = self.requests.send_message((peer, REQUESTS), message.end(0));
+        let head = head_of(answer.ended, answered);
+        let sent = self.requests.send_message((peer, REQUESTS), answer.message.end(head));
         *self.remote.open.entry(peer).or_default() += 1;
         self.went_well(sent).then_some(numbers.len())
     }
@@ -251,10 +260,27 @@ impl Lane {
     /// Handles an answer.
     pub(crate) fn answered(&mut self, Came { bytes: answer, size, peer, .. }: Came) {
         let mut left = &answer[..size];
-        if take(&mut left) == Some([LAST])
+        if let Some([head]) = take(&mut left) {
+            self.take_answer(peer, ended_and_answer(head).0, left);
+        }
+        self.requests.recycle(answer);
+    }
+
+    /// Handles the answer that a peer's request brings.
+    pub(crate) fn answered_by(&mut self, request: &Came) {
+        let mut left = &request.bytes[..request.size];
+        if let Some([head]) = take(&mut left) {
+            let (ended, answer) = ended_and_answer(head);
+            self.take_answer(request.peer, ended, left.get(..answer).unwrap_or_default());
+        }
+    }
+
+    /// Handles the entries of an answer, which is the last one to `ended` requests.
+    fn take_answer(&mut self, peer: u32, ended: u64, mut left: &[u8]) {
+        if ended > 0
             && let Some(open) = self.remote.open.get_mut(&peer)
         {
-            *open -= 1;
+            *open = open.saturating_sub(ended as u32);
             if *open == 0 {
                 self.remote.open.remove(&peer);
             }
@@ -274,7 +300,6 @@ impl Lane {
             }
             self.set_status(number, status);
         }
-        self.requests.recycle(answer);
     }
 
     /// Sets an operation's status, unless it has one. Ends the operation if MPI is not using its
@@ -292,11 +317,17 @@ impl Lane {
     }
 
     /// Reports an operation as ended, and frees its number.
-    fn end(&mut self, number: u32, status: i32) {
+    pub(crate) fn end(&mut self, number: u32, status: i32) {
         let place = self.remote.operations.get_mut(number as usize);
-        if let Some(Operation { tag, peer, .. }) = place.and_then(Option::take) {
+        if let Some(Operation { tag, peer, signals, .. }) = place.and_then(Option::take) {
             self.remote.free.push(number);
-            self.events.push_back(Event { tag, status, ..Event::about(Event::DONE, peer) });
+            let fetched = signals.into();
+            self.events.push_back(Event {
+                tag,
+                status,
+                fetched,
+                ..Event::about(Event::DONE, peer)
+            });
         }
     }
 
@@ -319,13 +350,13 @@ impl Lane {
                 self.remote.release(region);
                 if !cancelled {
                     let status = if refused.is_some() { Status::ERR_KEY } else { Status::OK };
-                    if let Some(notice) = notice.filter(|_| status == Status::OK) {
-                        self.notice(peer, notice);
+                    let notice = notice.filter(|_| status == Status::OK);
+                    let answers = notice.is_some_and(|notice| self.notice((peer, index), notice));
+                    if !answers {
+                        let mut message = Message::new();
+                        message.put(&[outcome(index, status), 0]);
+                        self.send_answer(peer, Answer { message, ended: 0 });
                     }
-                    let mut message = Message::new();
-                    message.put(&[outcome(index, status), 0]);
-                    let sent = self.requests.send_message((peer, ANSWERS), message.end(0));
-                    self.went_well(sent);
                 }
             }
             Single::Frame { .. } | Single::Message(_) | Single::Abandoned => return,
@@ -334,89 +365,12 @@ impl Lane {
     }
 
     /// Serves the requests that wait for the end of large operations.
-    fn serve_deferred(&mut self) {
+    pub(crate) fn serve_deferred(&mut self) {
         while !self.is_over()
             && self.remote.served < SERVED
             && let Some(request) = self.remote.deferred.pop_front()
         {
             self.serve(request);
-        }
-    }
-}
-
-/// Dead peers.
-impl Lane {
-    /// Ends the operations with a peer that has died, and cancels the receives of its bytes.
-    /// end_fences() answers the fence.
-    pub fn fence(&mut self, peer: u32) {
-        self.drop_waiting(peer);
-        if self.defer_fence(peer) {
-            return;
-        }
-        self.remote.open.remove(&peer);
-        self.remote.dead.insert(peer);
-        for number in self.remote.numbers(peer) {
-            match self.remote.get(number) {
-                // Also where the peer has answered already, and only the bytes are missing.
-                Some(it) if it.transfers => it.status = Some(Status::ERR_PEER_DEAD),
-                _ => self.end(number, Status::ERR_PEER_DEAD),
-            }
-        }
-        let (kept, of_dead) = std::mem::take(&mut self.remote.deferred)
-            .into_iter()
-            .partition::<VecDeque<_>, _>(|it| it.peer != peer);
-        self.remote.deferred = kept;
-        of_dead.into_iter().for_each(|it| self.requests.recycle(it.bytes));
-        if !self.is_over() {
-            let reads = self.remote.numbers(peer);
-            self.requests.cancel(|it| match it {
-                Single::Read(number) => reads.contains(number),
-                Single::Stored { peer: of, .. } => *of == peer,
-                _ => false,
-            });
-        }
-        self.remote.fences.push((peer, Instant::now() + LATE));
-    }
-
-    /// Answers a fence when all operations with the dead peer have ended, or after `LATE`. MPI may
-    /// still read the memory of sends that it has not ended by then. The receives were cancelled;
-    /// MPI cannot cancel one that it has matched, and writes there if the peer's process lives on
-    /// and its bytes come later than `LATE`. The answer is always UNFENCEABLE, since MPI does not
-    /// tell when no more frames of a dead rank come.
-    pub(crate) fn end_fences(&mut self) {
-        let now = Instant::now();
-        let over = self.is_over();
-        let due: Vec<u32> = (self.remote.fences.iter())
-            .filter(|(peer, until)| over || *until <= now || self.remote.numbers(*peer).is_empty())
-            .map(|(peer, _)| *peer)
-            .collect();
-        for peer in due {
-            self.remote.fences.retain(|(of, _)| *of != peer);
-            for number in self.remote.numbers(peer) {
-                self.end(number, Status::ERR_PEER_DEAD);
-                for single in self.requests.singles() {
-                    if matches!(single, Single::Read(of) | Single::Write(of) if *of == number) {
-                        *single = Single::Abandoned;
-                        self.remote.transfers -= 1;
-                    }
-                }
-            }
-            self.abandon_served(peer);
-            self.events.push_back(Event::about(Event::UNFENCEABLE, peer));
-            self.serve_deferred();
-        }
-    }
-
-    /// Counts the sends to a dead peer as ended: deregister() and the requests of living peers do
-    /// not wait for them.
-    fn abandon_served(&mut self, peer: u32) {
-        for single in self.requests.singles() {
-            if let Single::Served { peer: of, region } = *single
-                && of == peer
-            {
-                *single = Single::Abandoned;
-                self.remote.release(Some(region));
-            }
         }
     }
 }

@@ -28,7 +28,8 @@ pub const REQUESTS: u32 = 3;
 pub const ANSWERS: u32 = 7;
 /// Most bytes of a frame.
 pub const FRAME_MOST: usize = 8192;
-/// Most bytes of a request or an answer. MPIs send messages up to this size eagerly.
+/// Most bytes of a request or an answer with several operations. MPIs send messages up to this size
+/// eagerly.
 pub const MESSAGE_MOST: usize = 4000;
 
 /// A receive from any rank.

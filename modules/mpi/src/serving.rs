@@ -2,19 +2,22 @@
 
 use crate::lane::Lane;
 use crate::message::{
-    ANSWER_ENTRY, HEAD, KIND_BITS, LAST, Message, Notice, WITH_NOTICE, WRITE, outcome, store, take,
-    take_bytes, take_notice,
+    ANSWER_ENTRY, KIND_BITS, Message, Notice, WITH_NOTICE, WRITE, ended_and_answer, outcome, store,
+    take, take_bytes, take_notice,
 };
 use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
-use crate::requests::{ANSWERS, Came, Single};
+use crate::requests::{Came, Single};
 use crate::table::{Event, Status};
+use crate::unsent::Answer;
 
 impl Lane {
     /// Serves a request, or defers it; that of a dead peer is dropped.
     pub(crate) fn requested(&mut self, request: Came) {
         if self.remote.dead.contains(&request.peer) {
-            self.requests.recycle(request.bytes);
-        } else if self.remote.served < SERVED && self.remote.deferred.is_empty() {
+            return self.requests.recycle(request.bytes);
+        }
+        self.answered_by(&request);
+        if self.remote.served < SERVED && self.remote.deferred.is_empty() {
             self.serve(request);
         } else {
             self.remote.deferred.push_back(request);
@@ -24,7 +27,13 @@ impl Lane {
     /// Does the operations of a request, begins the large ones, and sends the answer. An operation
     /// that no libllcl would send ends the loop: the peer is faulty, and gets no answer for it.
     pub(crate) fn serve(&mut self, Came { bytes: request, size, peer, .. }: Came) {
-        let (mut left, mut answer) = (request.get(HEAD..size).unwrap_or_default(), Message::new());
+        let mut left = request.get(..size).unwrap_or_default();
+        let (_, skipped) = take(&mut left).map_or((0, 0), |[head]| ended_and_answer(head));
+        left = left.get(skipped..).unwrap_or_default();
+        let mut answer = self.unsent.take(peer);
+        answer.ended += 1;
+        // Whether libllcl answers all operations later.
+        let mut waits = true;
         while let Some([number_and_kind, size, place, region]) = take(&mut left) {
             let (number, write) =
                 ((number_and_kind >> KIND_BITS) as u32, number_and_kind & WRITE != 0);
@@ -43,9 +52,10 @@ impl Lane {
                 let bytes = (region, place, size);
                 let begun = self.transfer((peer, tag, number), bytes, write, notice);
                 let status = if begun { Status::OK } else { Status::ERR_KEY };
+                waits = false;
                 // transferred() answers a write when its bytes are here.
                 if !write {
-                    answer = self.add_entry(answer, peer, outcome(number, status), (place, 0));
+                    self.add_entry(&mut answer, peer, outcome(number, status), (place, 0));
                 }
                 continue;
             }
@@ -54,17 +64,23 @@ impl Lane {
                 Some(_) if write => {
                     // SAFETY: the region contains these bytes; deregister() needs the lane's lock.
                     unsafe { store(data, place as *mut u8) };
-                    notice.into_iter().for_each(|notice| self.notice(peer, notice));
+                    if notice.is_some_and(|notice| self.notice((peer, number), notice)) {
+                        continue;
+                    }
                     Status::OK
                 }
                 Some(_) => Status::OK,
             };
+            waits = false;
             let back = if write || status != Status::OK { 0 } else { size };
-            answer = self.add_entry(answer, peer, outcome(number, status), (place, back));
+            self.add_entry(&mut answer, peer, outcome(number, status), (place, back));
         }
         self.requests.recycle(request);
-        let sent = self.requests.send_message((peer, ANSWERS), answer.end(LAST));
-        self.went_well(sent);
+        if waits {
+            self.unsent.keep(peer, answer);
+        } else {
+            self.send_answer(peer, answer);
+        }
         self.events.push_back(Event::about(Event::SERVED, peer));
     }
 
@@ -72,20 +88,18 @@ impl Lane {
     /// another one if the entry does not fit.
     fn add_entry(
         &mut self,
-        mut answer: Message,
+        answer: &mut Answer,
         peer: u32,
         outcome: u64,
         (place, size): (u64, u64),
-    ) -> Message {
-        if !answer.has_room(ANSWER_ENTRY + size as usize) {
-            let sent = self.requests.send_message((peer, ANSWERS), answer.end(0));
-            self.went_well(sent);
-            answer = Message::new();
+    ) {
+        if !answer.message.has_room(ANSWER_ENTRY + size as usize) {
+            let message = std::mem::replace(&mut answer.message, Message::new());
+            self.send_answer(peer, Answer { message, ended: 0 });
         }
-        answer.put(&[outcome, size]);
+        answer.message.put(&[outcome, size]);
         // SAFETY: a region contains these bytes; deregister() needs the lane's lock.
-        unsafe { answer.put_bytes(place as *const u8, size) };
-        answer
+        unsafe { answer.message.put_bytes(place as *const u8, size) };
     }
 
     /// Begins the message of a large operation. False: no region contains the bytes of a read, so

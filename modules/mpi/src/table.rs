@@ -206,6 +206,7 @@ pub struct Table {
     pub allgather: unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32,
     pub abort: unsafe extern "C" fn(i32),
     pub end: unsafe extern "C" fn(),
+    pub answer: unsafe extern "C" fn(*const Shared, u64, i32),
 }
 
 // SAFETY: a table of constant texts and functions.
@@ -263,10 +264,15 @@ pub unsafe extern "C" fn give_back(lane: *const Shared, frame: u64) {
     unsafe { lock(lane).give_back(frame) };
 }
 
+pub unsafe extern "C" fn answer(lane: *const Shared, number: u64, status: i32) {
+    // SAFETY: see above.
+    unsafe { lock(lane).answer(number, status) };
+}
+
 pub unsafe extern "C" fn arm(lane: *const Shared, armed: *mut Armed) -> i32 {
     // SAFETY: see above.
     unsafe {
-        let how = if lock(lane).has_events() { 0 } else { 2 };
+        let how = if lock(lane).must_poll() { 0 } else { 2 };
         armed.write(Armed { how, fd: -1, after_ns: 0 });
     }
     Status::OK

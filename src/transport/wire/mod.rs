@@ -203,9 +203,13 @@ pub struct Event {
     pub class: u32,
     /// [`Event::DONE`]: the tag of the command; [`Event::NOTICE`]: the notice.
     pub tag: u64,
-    /// [`Event::DONE`] of an atomic: the value that the word had before.
+    /// [`Event::DONE`] of an atomic: the value that the word had before; of a write with
+    /// [`Command::WORDS`]: [`ANSWERED`](crate::transport::remote::ANSWERED) if the peer has called
+    /// answer(), else 0.
     pub fetched: u64,
     /// [`Event::FRAME`]: the number by which give_back() returns the frame to the wire.
+    /// [`Event::NOTICE`]: the number by which answer() answers the write; 0: the wire brings no
+    /// answers.
     pub frame: u64,
     /// [`Event::FRAME`]: the bytes of the frame, valid until give_back(). [`Event::NOTICE`]: its
     /// words, valid until the next poll().
@@ -321,6 +325,13 @@ pub trait WireLane: Send {
 
     /// Returns the memory of a received frame to the wire.
     fn give_back(&mut self, frame: u64);
+
+    /// Answers the write of a notice that has a number: its completion at the writer gets this
+    /// status. The wire sends the answer before the end of the next poll() or arm(), so that it may
+    /// join other data for this peer.
+    fn answer(&mut self, notice: u64, status: Status) {
+        let _ = (notice, status);
+    }
 
     /// Prepares for a sleep, which disarm() ends. Other threads may post in between; they may poll
     /// in between if the answer is [`Armed::PollAfter`].

@@ -404,6 +404,11 @@ impl WireLane for Lane {
         unsafe { self.of.table.give_back.map(|call| call(self.lane, frame)) };
     }
 
+    fn answer(&mut self, notice: u64, status: Status) {
+        // SAFETY: as above.
+        unsafe { self.of.table.answer.map(|call| call(self.lane, notice, status.0)) };
+    }
+
     fn arm(&mut self) -> Armed {
         let mut armed = ArmedTable::default();
         // SAFETY: as above.

@@ -1,7 +1,8 @@
 //! Signals that come with the bytes of a write, as the words of its notice: one command of the wire
 //! instead of a write and a request behind it. The thread that polls the owner's lane changes the
-//! signal's word and answers the write's tag, as the owner answers a request. So the write
-//! has completed when both the wire's completion and that answer have come.
+//! signal's word and answers. A wire may bring answers with the completion of the write. Otherwise
+//! the thread answers the write's tag, as the owner answers a request, so the write has completed
+//! when both the wire's completion and that answer have come.
 //!
 //! | notice | its number: the `LLCL_OP_*` by which the word changes |
 //! |---|---|
@@ -20,6 +21,8 @@ pub struct Come {
     pub from: u32,
     /// The sender's tag.
     pub tag: u64,
+    /// The number by which the lane answers the write; 0: it does not.
+    pub number: u64,
     /// The signal.
     pub signal: Signal,
 }
@@ -43,6 +46,7 @@ pub fn take(event: &Event) -> Option<Come> {
     Some(Come {
         from: event.peer,
         tag,
+        number: event.frame,
         signal: Signal { op, word: Address { key, offset }, value },
     })
 }

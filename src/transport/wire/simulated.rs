@@ -15,7 +15,7 @@ use super::{Armed, CLASSES, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::socket::Wake;
 use crate::util::status::{Result, Status};
-use accesses::Begun;
+use accesses::{Answers, Begun};
 use memory::{Access, Notice, Registered};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, AsRawFd};
@@ -53,8 +53,11 @@ enum Comes {
     Due(u64),
     /// A write of a rank that has closed its lane since.
     Late { from: u32, access: Access, bytes: Box<[u8]> },
-    /// A peer has written bytes here, with a notice.
-    Notice { from: u32, notice: Notice, crossings: u64 },
+    /// A peer has written bytes here, with a notice. `answers`: its command ends when this rank
+    /// has answered.
+    Notice { from: u32, notice: Notice, crossings: u64, answers: Option<Answers> },
+    /// A peer has answered the write with this number.
+    Answered { number: u64, peer: u32, status: Status, crossings: u64 },
     /// The completion of a command that the rank itself has posted.
     Done { tag: u64, peer: u32, status: Status, fetched: u64, crossings: u64 },
     /// A receive of the peer has taken the frame of the command with this number, or the peer has
@@ -157,6 +160,7 @@ impl Wire for Simulated {
             held: [0; CLASSES],
             accesses: HashMap::new(),
             words: Vec::new(),
+            unanswered: HashMap::new(),
             under_way: 0,
             waiting: BTreeMap::new(),
             random,
@@ -182,6 +186,8 @@ struct Lane {
     accesses: HashMap<u64, Begun>,
     /// The words of the notices that the last poll() has returned.
     words: Vec<Box<[u64]>>,
+    /// By number, the notices that are not answered.
+    unanswered: HashMap<u64, Answers>,
     /// Number of commands whose completion was not polled, but for those in `waiting`.
     under_way: usize,
     /// Frames that wait for a receive, by the numbers of their commands: peer and class, and tag.
@@ -251,7 +257,9 @@ impl Lane {
                 Comes::Frame { from, .. }
                 | Comes::Late { from, .. }
                 | Comes::Notice { from, .. } => *from == rank,
-                Comes::Done { peer, .. } | Comes::Taken { peer, .. } => *peer == rank,
+                Comes::Done { peer, .. }
+                | Comes::Taken { peer, .. }
+                | Comes::Answered { peer, .. } => *peer == rank,
                 Comes::Due(number) => self.accesses.get(number).is_some_and(|it| it.peer == rank),
             };
             arrivals.coming.iter().flat_map(BTreeMap::values).any(of)
@@ -311,11 +319,15 @@ impl Lane {
                     unsafe { registered.execute(&access, bytes.as_mut_ptr(), bytes.len() as u64) };
                 drop(registered);
                 let notice = access.notice.filter(|_| status == Status::OK)?;
-                Some(self.notice(from, notice))
+                Some(self.notice(from, notice, None))
             }
-            Comes::Notice { from, notice, crossings } => {
+            Comes::Notice { from, notice, crossings, answers } => {
                 self.card.traffic.came(crossings);
-                Some(self.notice(from, notice))
+                Some(self.notice(from, notice, answers))
+            }
+            Comes::Answered { number, peer, status, crossings } => {
+                self.card.traffic.came(crossings);
+                self.answered(number, peer, status)
             }
             Comes::Frame { from, answer_to, class, bytes, crossings, waits } => {
                 Some(self.take((from, answer_to), (class, bytes), (crossings, waits)))
@@ -390,6 +402,10 @@ impl WireLane for Lane {
         }
     }
 
+    fn answer(&mut self, notice: u64, status: Status) {
+        self.send_answer(notice, status);
+    }
+
     fn arm(&mut self) -> Armed {
         if let Some(news) = &self.card.news {
             news.clear();
@@ -415,8 +431,8 @@ impl WireLane for Lane {
     fn close(&mut self, _: Duration) -> Result<()> {
         // post() has copied the bytes of frames; those of pending writes are copied now.
         let writes = std::mem::take(&mut self.accesses);
-        for Begun { to, access, local, size, .. } in writes.into_values() {
-            if access.is_write() {
+        for Begun { to, access, local, size, executed, .. } in writes.into_values() {
+            if access.is_write() && !executed {
                 // SAFETY: the local buffer is valid until this call returns.
                 let bytes = unsafe { std::slice::from_raw_parts(local, size as usize) };
                 self.put(&to, Comes::Late { from: self.me, access, bytes: bytes.into() });

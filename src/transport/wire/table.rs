@@ -116,6 +116,7 @@ pub struct Table {
     pub allgather: Call<unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32>,
     pub abort: Call<unsafe extern "C" fn(i32)>,
     pub end: Call<unsafe extern "C" fn()>,
+    pub answer: Call<unsafe extern "C" fn(*mut LaneHandle, u64, i32)>,
 }
 
 /// `llcl_wire_module`.

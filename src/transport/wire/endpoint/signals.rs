@@ -1,6 +1,6 @@
 //! The receiver of signals that come with the bytes of writes.
 
-use super::{Event, Out, Packet, Results, Shared, State};
+use super::{Asleep, Event, Out, Packet, Results, Shared, State};
 use crate::transport::Reply;
 use crate::transport::frame::Class;
 use crate::transport::requests::frame_of_reply;
@@ -31,13 +31,31 @@ impl Shared {
         if come.is_empty() {
             return;
         }
-        let answer = |Come { from, tag, signal }: &Come| {
-            let status = self.signalled.get().map_or(Status::ERR_KEY, |change| change(signal));
-            let reply = Reply { tag: *tag, status, result: 0 };
-            let frame = OwnedFrame::of(Class::Answers, &frame_of_reply(&reply, &[]));
-            (*from, Packet::Frame(None, frame))
+        let change = |Come { signal, .. }: &Come| {
+            self.signalled.get().map_or(Status::ERR_KEY, |change| change(signal))
         };
-        let out: Out = come.iter().map(answer).collect();
-        self.send_and_wake(self.lock(), out);
+        let answers: Vec<(&Come, Status)> = come.iter().map(|come| (come, change(come))).collect();
+        let (mut state, mut out) = (self.lock(), Out::new());
+        let mut poll = false;
+        for (Come { from, tag, number, .. }, status) in answers {
+            match number {
+                0 => {
+                    let reply = Reply { tag: *tag, status, result: 0 };
+                    let frame = OwnedFrame::of(Class::Answers, &frame_of_reply(&reply, &[]));
+                    out.push((*from, Packet::Frame(None, frame)));
+                }
+                _ if state.closed => {}
+                _ => {
+                    state.lane.answer(*number, status);
+                    poll = true;
+                }
+            }
+        }
+        // The caller may never poll again, and the lane sends answers when it is polled.
+        if poll && state.asleep == Asleep::ForATime {
+            state.asleep = Asleep::No;
+            self.wake.wake();
+        }
+        self.send_and_wake(state, out);
     }
 }

@@ -2,9 +2,13 @@
 
 use super::memory::{Access, Notice};
 use super::{Card, Comes, Lane, lock};
+use crate::transport::remote::ANSWERED;
 use crate::transport::wire::{Command, Event};
 use crate::util::status::Status;
 use std::sync::Arc;
+
+/// The writer that waits for an answer, and the number of its write.
+pub(super) type Answers = (Arc<Card>, u64);
 
 /// A read, a write or an atomic that the lane has taken and not executed.
 pub(super) struct Begun {
@@ -14,6 +18,8 @@ pub(super) struct Begun {
     pub(super) access: Access,
     pub(super) local: *mut u8,
     pub(super) size: u64,
+    /// It was executed, and waits for the peer's answer.
+    pub(super) executed: bool,
     /// How many crossings of the network lie behind it at the peer.
     crossings: u64,
     /// The bytes of an inline write, to which `local` points.
@@ -26,12 +32,22 @@ unsafe impl Send for Begun {}
 impl Lane {
     /// The event of a notice. Its words stay until the next poll(). A rank whose notices bring no
     /// words gets none.
-    pub(super) fn notice(&mut self, from: u32, (number, words): Notice) -> Event {
+    pub(super) fn notice(
+        &mut self,
+        from: u32,
+        (number, words): Notice,
+        answers: Option<Answers>,
+    ) -> Event {
         let words = words.filter(|_| self.nature.caps.notice_words > 0);
         let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, from) };
         if let Some(words) = words.map(Box::<[u64]>::from) {
             (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
             self.words.push(words);
+        }
+        if let Some(answers) = answers {
+            self.serial += 1;
+            event.frame = self.serial;
+            self.unanswered.insert(self.serial, answers);
         }
         event
     }
@@ -63,7 +79,8 @@ impl Lane {
         self.under_way += 1;
         let (number, access, to) = (self.serial, Access::of(command), to.clone());
         let (tag, crossings) = (command.tag, self.card.traffic.access());
-        let begun = Begun { tag, peer, to, access, local, size, crossings, _copy: copy };
+        let executed = false;
+        let begun = Begun { tag, peer, to, access, local, size, executed, crossings, _copy: copy };
         self.accesses.insert(number, begun);
         self.put_own(Comes::Due(number));
     }
@@ -85,10 +102,32 @@ impl Lane {
         drop(registered);
         if let Some(notice) = begun.access.notice.filter(|_| status == Status::OK) {
             // The bytes are there.
-            let (from, crossings) = (self.me, begun.crossings);
-            self.put(&begun.to, Comes::Notice { from, notice, crossings });
+            let (from, crossings, to) = (self.me, begun.crossings, begun.to.clone());
+            let answered = self.nature.answers && notice.1.is_some();
+            let answers = answered.then(|| (self.card.clone(), number));
+            self.put(&to, Comes::Notice { from, notice, crossings, answers });
+            if answered {
+                self.accesses.insert(number, Begun { executed: true, ..begun });
+                return;
+            }
         }
         let (tag, peer, crossings) = (begun.tag, begun.peer, begun.crossings + 1);
         self.put_own(Comes::Done { tag, peer, status, fetched, crossings });
+    }
+
+    /// Sends the answer to the write of a notice.
+    pub(super) fn send_answer(&mut self, notice: u64, status: Status) {
+        if let Some((writer, number)) = self.unanswered.remove(&notice) {
+            let (peer, crossings) = (self.me, self.card.traffic.reply());
+            self.put(&writer, Comes::Answered { number, peer, status, crossings });
+        }
+    }
+
+    /// A peer has answered a write. None: a fence has ended the command.
+    pub(super) fn answered(&mut self, number: u64, peer: u32, status: Status) -> Option<Event> {
+        let tag = self.accesses.remove(&number)?.tag;
+        self.under_way -= 1;
+        let (status, fetched) = (status.0, ANSWERED);
+        Some(Event { tag, status, fetched, ..Event::about(Event::DONE, peer) })
     }
 }

@@ -13,6 +13,8 @@ pub struct Nature {
     pub has_fd: bool,
     /// fence() ends with `Event::FENCED`; without this ability, with `Event::UNFENCEABLE`.
     pub can_fence: bool,
+    /// The answer to a signal comes with the completion of its write.
+    pub answers: bool,
     /// All other abilities.
     pub caps: Caps,
 }
@@ -41,7 +43,8 @@ impl Nature {
             notice_words: if remote && at / 2 % 2 == 1 { WORDS } else { 0 },
             opener_polls: false,
         };
-        Nature { seed, has_fd: seed % 2 == 1, can_fence: !seed.is_multiple_of(4), caps }
+        let (has_fd, can_fence) = (seed % 2 == 1, !seed.is_multiple_of(4));
+        Nature { seed, has_fd, can_fence, answers: seed.is_multiple_of(2), caps }
     }
 
     /// The network of `SEED` or `SEED:SWITCH=NUMBER:...`; a switch overrides one ability.
@@ -59,6 +62,7 @@ impl Nature {
             };
             let caps = &mut nature.caps;
             match switch {
+                "answers" => nature.answers = value != 0,
                 "frame" => caps.frame_most = value as usize,
                 "fence" => nature.can_fence = value != 0,
                 "remote" => caps.remote = value != 0,
@@ -74,8 +78,8 @@ impl Nature {
                 "fd" => nature.has_fd = value != 0,
                 _ => fail!(
                     ERR_INVALID,
-                    "LLCL_WIRE_SEED has switch {switch}, expected atomics, fd, fence, frame, inline, \
-                     keys, message, notices, remote or shared"
+                    "LLCL_WIRE_SEED has switch {switch}, expected answers, atomics, fd, fence, frame, \
+                     inline, keys, message, notices, remote or shared"
                 ),
             }
         }

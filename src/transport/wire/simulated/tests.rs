@@ -425,15 +425,17 @@ fn what_is_posted_to_the_dead_ends_before_the_fence() {
 #[test]
 fn switches_replace_what_the_seed_says() {
     let nature =
-        Nature::named("3:remote=1:inline=7:keys=1:fd=0:message=9:frame=600:fence=0").unwrap();
+        Nature::named("3:remote=1:inline=7:keys=1:fd=0:message=9:frame=600:fence=0:answers=1")
+            .unwrap();
     let caps = &nature.caps;
     assert!(caps.remote && caps.needs_local_key && !nature.has_fd && !nature.can_fence);
+    assert!(nature.answers);
     assert_eq!((caps.inline_most, caps.message_most, caps.frame_most), (7, 9, 600));
     assert_eq!(Nature::named("1:remote=0").unwrap().caps.atomics, 0);
     for (wrong, why) in [
         ("x", "expected a number first"),
         ("1:remote", "expected SWITCH=NUMBER"),
-        ("1:colour=2", "has switch colour, expected atomics, fd"),
+        ("1:colour=2", "has switch colour, expected answers, atomics, fd"),
     ] {
         let error = Nature::named(wrong).unwrap_err();
         assert!(error.message().contains(why), "{error}");

@@ -31,6 +31,11 @@ impl Traffic {
         self.crossings.load(Ordering::Relaxed) + 1
     }
 
+    /// A write is answered: how many crossings lie behind the answer when it comes.
+    pub fn reply(&self) -> u64 {
+        self.crossings.load(Ordering::Relaxed) + 1
+    }
+
     /// Something has come.
     pub fn came(&self, crossings: u64) {
         self.crossings.fetch_max(crossings, Ordering::Relaxed);

@@ -1,0 +1,85 @@
+//! What becomes of the operations with a peer that has died.
+
+use crate::lane::Lane;
+use crate::remote::LATE;
+use crate::requests::Single;
+use crate::table::{Event, Status};
+use std::collections::VecDeque;
+use std::time::Instant;
+
+impl Lane {
+    /// Ends the operations with a peer that has died, and cancels the receives of its bytes.
+    /// end_fences() answers the fence.
+    pub fn fence(&mut self, peer: u32) {
+        self.drop_waiting(peer);
+        if self.defer_fence(peer) {
+            return;
+        }
+        self.remote.open.remove(&peer);
+        self.remote.dead.insert(peer);
+        self.unsent.forget(peer);
+        for number in self.remote.numbers(peer) {
+            match self.remote.get(number) {
+                // Also where the peer has answered already, and only the bytes are missing.
+                Some(it) if it.transfers => it.status = Some(Status::ERR_PEER_DEAD),
+                _ => self.end(number, Status::ERR_PEER_DEAD),
+            }
+        }
+        let (kept, of_dead) = std::mem::take(&mut self.remote.deferred)
+            .into_iter()
+            .partition::<VecDeque<_>, _>(|it| it.peer != peer);
+        self.remote.deferred = kept;
+        of_dead.into_iter().for_each(|it| self.requests.recycle(it.bytes));
+        if !self.is_over() {
+            let reads = self.remote.numbers(peer);
+            self.requests.cancel(|it| match it {
+                Single::Read(number) => reads.contains(number),
+                Single::Stored { peer: of, .. } => *of == peer,
+                _ => false,
+            });
+        }
+        self.remote.fences.push((peer, Instant::now() + LATE));
+    }
+
+    /// Answers a fence when all operations with the dead peer have ended, or after `LATE`. MPI may
+    /// still read the memory of sends that it has not ended by then. The receives were cancelled;
+    /// MPI cannot cancel one that it has matched, and writes there if the peer's process lives on
+    /// and its bytes come later than `LATE`. The answer is always UNFENCEABLE, since MPI does not
+    /// tell when no more frames of a dead rank come.
+    pub(crate) fn end_fences(&mut self) {
+        let now = Instant::now();
+        let over = self.is_over();
+        let due: Vec<u32> = (self.remote.fences.iter())
+            .filter(|(peer, until)| over || *until <= now || self.remote.numbers(*peer).is_empty())
+            .map(|(peer, _)| *peer)
+            .collect();
+        for peer in due {
+            self.remote.fences.retain(|(of, _)| *of != peer);
+            for number in self.remote.numbers(peer) {
+                self.end(number, Status::ERR_PEER_DEAD);
+                for single in self.requests.singles() {
+                    if matches!(single, Single::Read(of) | Single::Write(of) if *of == number) {
+                        *single = Single::Abandoned;
+                        self.remote.transfers -= 1;
+                    }
+                }
+            }
+            self.abandon_served(peer);
+            self.events.push_back(Event::about(Event::UNFENCEABLE, peer));
+            self.serve_deferred();
+        }
+    }
+
+    /// Counts the sends to a dead peer as ended: deregister() and the requests of living peers do
+    /// not wait for them.
+    fn abandon_served(&mut self, peer: u32) {
+        for single in self.requests.singles() {
+            if let Single::Served { peer: of, region } = *single
+                && of == peer
+            {
+                *single = Single::Abandoned;
+                self.remote.release(Some(region));
+            }
+        }
+    }
+}

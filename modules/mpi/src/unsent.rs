@@ -1,0 +1,117 @@
+//! Answers that wait for another message to their peer. libllcl answers a write with signal after
+//! poll() has returned the signal. In most programs this rank writes to the same peer soon after,
+//! so the answer travels in that request. Otherwise it leaves in the next poll().
+
+use crate::lane::Lane;
+use crate::message::{ANSWER_ENTRY, Message, SHORT, head_of, outcome};
+use crate::requests::ANSWERS;
+use std::collections::BTreeMap;
+
+/// An answer that may get further entries.
+pub(crate) struct Answer {
+    pub(crate) message: Message,
+    /// The number of requests to which it is the last answer.
+    pub(crate) ended: u64,
+}
+
+impl Answer {
+    fn new() -> Answer {
+        Answer { message: Message::new(), ended: 0 }
+    }
+}
+
+/// See the head of the file.
+#[derive(Default)]
+pub(crate) struct Unsent {
+    by_peer: BTreeMap<u32, Answer>,
+    /// Answers without room for further entries.
+    full: Vec<(u32, Answer)>,
+    /// The writes of the notices that libllcl has not answered: peer, and number at the peer.
+    notices: Vec<Option<(u32, u32)>>,
+    free: Vec<usize>,
+}
+
+impl Unsent {
+    /// Takes the answer that waits for a message to the peer; an empty one if none does.
+    pub(crate) fn take(&mut self, peer: u32) -> Answer {
+        self.by_peer.remove(&peer).unwrap_or_else(Answer::new)
+    }
+
+    /// Keeps an answer for the next message to the peer.
+    pub(crate) fn keep(&mut self, peer: u32, answer: Answer) {
+        if answer.ended > 0 || answer.message.size() > 0 {
+            self.by_peer.insert(peer, answer);
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_peer.is_empty() && self.full.is_empty()
+    }
+
+    /// Drops what is for a dead peer.
+    pub(crate) fn forget(&mut self, peer: u32) {
+        self.by_peer.remove(&peer);
+        self.full.retain(|(of, _)| *of != peer);
+    }
+
+    /// The number by which libllcl answers a peer's write.
+    pub(crate) fn number(&mut self, peer: u32, index: u32) -> u64 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.notices.push(None);
+            self.notices.len() - 1
+        });
+        self.notices[at] = Some((peer, index));
+        at as u64 + 1
+    }
+
+    /// The write with this number, which is answered now.
+    fn answered(&mut self, number: u64) -> Option<(u32, u32)> {
+        let at = (number as usize).checked_sub(1)?;
+        let write = self.notices.get_mut(at)?.take()?;
+        self.free.push(at);
+        Some(write)
+    }
+}
+
+impl Lane {
+    /// libllcl answers the write of a notice. Calls nothing of MPI, so any thread may call it.
+    pub fn answer(&mut self, number: u64, status: i32) {
+        let Some((peer, index)) = self.unsent.answered(number) else { return };
+        if self.is_over() || self.remote.dead.contains(&peer) {
+            return;
+        }
+        let mut answer = self.unsent.take(peer);
+        if !answer.message.has_room(ANSWER_ENTRY) {
+            let full = std::mem::replace(&mut answer, Answer::new());
+            self.unsent.full.push((peer, full));
+        }
+        answer.message.put(&[outcome(index, status), 0]);
+        self.unsent.keep(peer, answer);
+    }
+
+    /// Sends the answers that no request has taken with it.
+    pub(crate) fn send_answers(&mut self) {
+        let Unsent { by_peer, full, .. } = &mut self.unsent;
+        if by_peer.is_empty() && full.is_empty() {
+            return;
+        }
+        for (peer, answer) in full.drain(..).chain(std::mem::take(by_peer)).collect::<Vec<_>>() {
+            self.send_answer(peer, answer);
+        }
+    }
+
+    pub(crate) fn send_answer(&mut self, peer: u32, Answer { message, ended }: Answer) {
+        let sent = self.requests.send_message((peer, ANSWERS), message.end(head_of(ended, 0)));
+        self.went_well(sent);
+    }
+
+    /// Begins a request with the answer that waits for a message to the peer, if it is short.
+    pub(crate) fn begin_request(&mut self, peer: u32) -> Answer {
+        let answer = self.unsent.take(peer);
+        if answer.message.size() <= SHORT {
+            return answer;
+        }
+        self.send_answer(peer, answer);
+        Answer::new()
+    }
+}
