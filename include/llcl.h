@@ -11,10 +11,11 @@
  * Conventions, which hold for every function:
  *
  * - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened, nothing was
- *   kept, and the name of the status gives the reason. The one exception is LLCL_DONE, which only
- *   a request with LLCL_FLAG_DONE gets: the operation has ended, and none of its completions
- *   fires. A negative status is an error; llcl_last_error() then has a sentence that names the
- *   parameter, its value and what was expected.
+ *   kept, and the name of the status gives the reason. (Functions that may have written bytes to
+ *   the destination by then say so.) The one positive status with another meaning is LLCL_DONE,
+ *   which only a request with LLCL_FLAG_DONE gets: the operation has ended, and none of its
+ *   completions fires. A negative status is an error; llcl_last_error() then has a sentence that
+ *   names the parameter, its value and what was expected.
  * - Handles are opaque pointers. One call makes a handle, and the matching call ends it. The
  *   handle of a context, region, team or plan that has ended is refused with LLCL_ERR_STATE, also
  *   after the end of its context, until 256 more of its kind have ended; after that its address
@@ -310,8 +311,8 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 #define LLCL_EXECUTION_OFFLOAD 2u
 
 /**
- * The caller executes everything itself. While another thread does so, the answer is
- * LLCL_RETRY_BUSY.
+ * The caller executes everything itself. For an operation that needs the owner of the memory or a
+ * network, the answer is LLCL_RETRY_BUSY while another thread executes such an operation.
  */
 #define LLCL_EXECUTION_DIRECT 3u
 
@@ -866,13 +867,14 @@ llcl_status_t llcl_query_peer(llcl_context_t *context,
  * Flag of llcl_region_allocate, llcl_region_allocate_at and llcl_region_register: the owner's
  * network adapter executes all atomics on the region, also those of the owner and of ranks of its
  * node. No thread of the owner takes part. The adapter's atomics and those of processors are not
- * atomic with respect to each other: a program may only load such words through pointers, a signal
- * in the region is LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on
- * it. Types must have 8 bytes; others are LLCL_ERR_UNSUPPORTED. A change does not wake a thread
- * that waits for the word; the thread notices it within a millisecond. The first use of a key by
- * an atomic inside a callback is LLCL_ERR_STATE. Without the flag a processor of the caller or of
+ * atomic with respect to each other. Therefore a program may only load such words through
+ * pointers, a request with a signal word in the region answers LLCL_ERR_UNSUPPORTED, and a plain
+ * write to a word has no order with atomics on it. The words have 8 bytes; an atomic of another
+ * type answers LLCL_ERR_UNSUPPORTED. A change does not wake a thread that waits for the word; the
+ * thread notices the change within a millisecond. If the first use of a key is an atomic inside a
+ * callback, the atomic answers LLCL_ERR_STATE. Without the flag a processor of the caller or of
  * the owner executes atomics; llcl_atomic_query tells which. If no network of the job has such
- * atomics, the answer is LLCL_ERR_UNSUPPORTED.
+ * atomics, the function that makes the region answers LLCL_ERR_UNSUPPORTED.
  */
 #define LLCL_REGION_DEVICE_ATOMICS 1u
 
@@ -943,8 +945,8 @@ llcl_local_t llcl_local_at(llcl_local_t local, uint64_t offset);
  * Allocates a region of zeroed memory. Peers on the same machine map it when they first use it;
  * their operations on it are then loads, stores and atomic instructions.
  *
- * The memory of freed regions is used again. If peers have mapped a region, that happens when they
- * have unmapped it, which their libraries do without the program's help. Where there is no other
+ * The library uses the memory of freed regions again; if peers have mapped a region, only after
+ * they have unmapped it, which their libraries do without the program's help. If there is no other
  * memory, because the kernel limits the size of files (ulimit -f), the call waits for the peers up
  * to 2 seconds.
  * `context`: a live context. `size`: bytes, at least 1. The kernel gives memory page by page as it
@@ -1135,20 +1137,20 @@ void *llcl_remote_pointer(llcl_context_t *context,
  * Flag: where a try function would answer "try again", the library accepts the request, parks it,
  * and posts it when there is room. Parked requests to one peer are posted in their order. So a
  * callback that posts the next request does not need a list of its own. The source must not change
- * until the completion that says so, even where the call would copy it otherwise; the library does
- * copy the bytes of value writes and small writes. An error that is found only when the request is
- * posted is reported by its completions. At most LLCL_PARKED requests are parked at one time
- * (llcl_stats_t::parked_high_water); beyond that the answer is "try again". The flag may be
- * combined with LLCL_FLAG_DEFER.
+ * until `on_local` or `on_complete` fires, even where the call would copy it without this flag;
+ * only the bytes of value writes and small writes are copied in the call. An error that is found
+ * only when the request is posted is reported by its completions. At most LLCL_PARKED requests are
+ * parked at one time (llcl_stats_t::parked_high_water); beyond that the answer is "try again". The
+ * flag may be combined with LLCL_FLAG_DEFER.
  */
 #define LLCL_FLAG_PARK 2u
 
 /**
  * Flag: if the operation ends before the call returns, the call answers LLCL_DONE, and none of the
- * request's completions fires. Otherwise the flag changes nothing: the answer is LLCL_OK, and the
- * completions fire. That is so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the
- * memory must act. Blocking functions ignore the flag. It saves the cost of a completion that
- * would tell nothing new.
+ * request's completions fires. If it ends later, the flag changes nothing: the answer is LLCL_OK,
+ * and the completions fire. An operation ends later in offload mode, with LLCL_FLAG_DEFER, and
+ * where the owner of the memory or a network must act. Blocking functions ignore the flag. The
+ * flag saves the cost of a completion that would tell nothing new.
  */
 #define LLCL_FLAG_DONE 4u
 
@@ -1513,7 +1515,9 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 /** Sets the word to the operand. */
 #define LLCL_OP_STORE 2u
 
-/** Sets the word to the operand and fetches its former value; equal to STORE with a result. */
+/**
+ * Sets the word to the operand and fetches its former value; the same as STORE with a result.
+ */
 #define LLCL_OP_SWAP 3u
 
 /** Sets the word to the operand if its bits equal those of `compare`. */
@@ -1565,14 +1569,14 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 
 /**
  * A loop of the calling processor around a compare-and-swap, because it has no instruction for the
- * operation. Each turn costs as LLCL_COST_INSTRUCTION; there is one more turn for each other
- * change of the word that comes between.
+ * operation. Each turn costs as much as LLCL_COST_INSTRUCTION. There is one more turn for each
+ * change of the word by others in the meantime.
  */
 #define LLCL_COST_LOOP 2u
 
 /**
- * A request to the owner and its answer: some 0.3 us where a thread of the owner is awake, and the
- * time to wake one, 10 us and more, where none is.
+ * A request to the owner and its answer: some 0.3 us if a thread of the owner is awake; if none
+ * is, 10 us and more, since one must be woken.
  */
 #define LLCL_COST_MESSAGES 3u
 
@@ -1580,8 +1584,9 @@ llcl_status_t llcl_write_small(llcl_context_t *context,
 #define LLCL_COST_NETWORK 4u
 
 /**
- * A loop around the network's compare-and-swap, because it has no command for the operation: two
- * such commands, and once more for each other change that comes between.
+ * A loop around the network's compare-and-swap, because the network has no command for the
+ * operation: two such commands, and one more for each change of the word by others in the
+ * meantime.
  */
 #define LLCL_COST_NETWORK_LOOP 5u
 
@@ -2108,8 +2113,8 @@ typedef struct llcl_am_params_t {
     /** How many, at most LLCL_AM_HEADER. */
     size_t header_size;
     /**
-     * MEDIUM: the payload, any memory of the caller; NULL if there is none. The handler can tell
-     * no payload from one of 0 bytes. For other kinds NULL.
+     * MEDIUM: the payload, any memory of the caller; NULL if there is none; the handler then gets
+     * NULL, too, whereas for a payload of 0 bytes it gets an address. For other kinds NULL.
      */
     const void *payload;
     /** Bytes of the payload, of any kind. */
@@ -2550,9 +2555,9 @@ uint32_t llcl_team_find(const llcl_team_t *team,
 #define LLCL_TYPE_BF16 14u
 
 /**
- * long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes
- * behind a result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to
- * LLCL_OP_USER.
+ * long double, 16 bytes. On x86-64, where it has the x87's format, it has ADD, PROD, MIN and MAX
+ * (the last 6 bytes of a result are 0). On other machines these answer LLCL_ERR_UNSUPPORTED; the
+ * type is only for operations that move data and for LLCL_OP_USER.
  */
 #define LLCL_TYPE_LONG_DOUBLE 15u
 
@@ -2769,9 +2774,9 @@ typedef struct llcl_coll_params_t {
      * Fires at the end of every round, at this rank. If the completion is a word
      * (LLCL_COMPLETE_STORE, LLCL_COMPLETE_ADD), and the word, `send` and `receive` lie in
      * allocated memory, then the rank that executes the last step changes the word, even while
-     * this rank computes. Any other completion waits for a thread of this rank. If that other rank
-     * is killed while it changes the word, the word reports a failure; an ADD word may have grown
-     * before.
+     * this rank computes. If that rank is killed while it changes the word, the word reports a
+     * failure; an ADD word may have grown before. Any other completion waits for a thread of this
+     * rank.
      */
     llcl_completion_t on_complete;
 } llcl_coll_params_t;
@@ -3298,8 +3303,8 @@ typedef struct llcl_stats_t {
     /** The most messages that waited in this rank's slots at one time. */
     uint64_t slots_high_water;
     /**
-     * The most messages of this rank that waited for their end at one time. It is a lower bound,
-     * but never less than any one thread had, up to 64.
+     * The most messages of this rank that waited for their end at one time. The number may be too
+     * small, but is at least the most that one thread had waiting, up to 64.
      */
     uint64_t requests_high_water;
     /**
@@ -3317,7 +3322,7 @@ typedef struct llcl_stats_t {
     /**
      * Receive buffers for messages from a network that are not used again, because a rank that has
      * died may still write to them. If the network can tell when no more data of a rank can
-     * arrive, they are kept aside until then only.
+     * arrive, the library uses the buffers again from then on.
      */
     uint64_t am_kept_aside;
     /**
@@ -3628,8 +3633,8 @@ llcl_status_t llcl_readv(llcl_context_t *context, const llcl_vector_params_t *pa
  */
 
 /**
- * Access to an alias (llcl_region_alias), as bits: loads are allowed. With no bit set no access
- * is.
+ * A bit of the access to an alias (llcl_region_alias): loads are allowed. With no bit set no
+ * access is allowed.
  */
 #define LLCL_ACCESS_READ 1u
 
@@ -3701,7 +3706,7 @@ llcl_status_t llcl_region_unalias(llcl_region_t *region,
  *
  * Each takes the parameters of its _init function and returns at once. `on_complete`, which must
  * not be llcl_no_completion(), fires when the operation has ended at this rank, or with an error.
- * Until then the program may use the buffers only as told at llcl_coll_start. Counts, offsets and
+ * Until then the program may use the buffers only as llcl_coll_start says. Counts, offsets and
  * the name of the algorithm are read during the call. The call takes about as long as
  * llcl_coll_start.
  *
@@ -3714,7 +3719,7 @@ llcl_status_t llcl_region_unalias(llcl_region_t *region,
  * A team keeps as many of their plans as LLCL_COLL_CACHE says, apart from the plans of the
  * blocking forms; so a nonblocking call must not be matched with a blocking one. If the plan of a
  * call is kept, the calling thread starts it. A thread of the library, `llcl-coll`, prepares all
- * other calls: a call without a kept plan, a v form (in which the ranks vote, as told at the
+ * other calls: a call without a kept plan, a v form (in which the ranks vote, as in the
  * blocking forms), and every call that is made while that thread works. A team has one such thread
  * at a time, which ends when it has nothing to do. Errors that it finds, a difference between
  * ranks included, are reported by the completion's status. The functions of the team that wait

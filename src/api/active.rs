@@ -61,8 +61,8 @@ pub struct llcl_am_params_t {
     pub header: *const c_void,
     /// How many, at most LLCL_AM_HEADER.
     pub header_size: usize,
-    /// MEDIUM: the payload, any memory of the caller; NULL if there is none. The handler can tell
-    /// no payload from one of 0 bytes. For other kinds NULL.
+    /// MEDIUM: the payload, any memory of the caller; NULL if there is none; the handler then gets
+    /// NULL, too, whereas for a payload of 0 bytes it gets an address. For other kinds NULL.
     pub payload: *const c_void,
     /// Bytes of the payload, of any kind.
     pub payload_size: usize,

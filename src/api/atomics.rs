@@ -30,7 +30,7 @@ pub const LLCL_TYPE_F64: u32 = 6;
 pub const LLCL_OP_LOAD: u32 = 1;
 /// Sets the word to the operand.
 pub const LLCL_OP_STORE: u32 = 2;
-/// Sets the word to the operand and fetches its former value; equal to STORE with a result.
+/// Sets the word to the operand and fetches its former value; the same as STORE with a result.
 pub const LLCL_OP_SWAP: u32 = 3;
 /// Sets the word to the operand if its bits equal those of `compare`.
 pub const LLCL_OP_COMPARE_SWAP: u32 = 4;
@@ -63,16 +63,17 @@ pub const LLCL_DOMAIN_DEVICE: u32 = 3;
 /// One atomic instruction of the calling processor: some 5 ns on a word that no other core uses.
 pub const LLCL_COST_INSTRUCTION: u32 = 1;
 /// A loop of the calling processor around a compare-and-swap, because it has no instruction for the
-/// operation. Each turn costs as LLCL_COST_INSTRUCTION; there is one more turn for each other
-/// change of the word that comes between.
+/// operation. Each turn costs as much as LLCL_COST_INSTRUCTION. There is one more turn for each
+/// change of the word by others in the meantime.
 pub const LLCL_COST_LOOP: u32 = 2;
-/// A request to the owner and its answer: some 0.3 us where a thread of the owner is awake, and the
-/// time to wake one, 10 us and more, where none is.
+/// A request to the owner and its answer: some 0.3 us if a thread of the owner is awake; if none
+/// is, 10 us and more, since one must be woken.
 pub const LLCL_COST_MESSAGES: u32 = 3;
 /// One command of the network and its end, without a thread of the owner.
 pub const LLCL_COST_NETWORK: u32 = 4;
-/// A loop around the network's compare-and-swap, because it has no command for the operation: two
-/// such commands, and once more for each other change that comes between.
+/// A loop around the network's compare-and-swap, because the network has no command for the
+/// operation: two such commands, and one more for each change of the word by others in the
+/// meantime.
 pub const LLCL_COST_NETWORK_LOOP: u32 = 5;
 
 /// An atomic operation.

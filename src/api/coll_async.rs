@@ -3,7 +3,7 @@
 //!
 //! Each takes the parameters of its _init function and returns at once. `on_complete`, which must
 //! not be llcl_no_completion(), fires when the operation has ended at this rank, or with an error.
-//! Until then the program may use the buffers only as told at llcl_coll_start. Counts, offsets and
+//! Until then the program may use the buffers only as llcl_coll_start says. Counts, offsets and
 //! the name of the algorithm are read during the call. The call takes about as long as
 //! llcl_coll_start.
 //!
@@ -16,7 +16,7 @@
 //! A team keeps as many of their plans as LLCL_COLL_CACHE says, apart from the plans of the
 //! blocking forms; so a nonblocking call must not be matched with a blocking one. If the plan of a
 //! call is kept, the calling thread starts it. A thread of the library, `llcl-coll`, prepares all
-//! other calls: a call without a kept plan, a v form (in which the ranks vote, as told at the
+//! other calls: a call without a kept plan, a v form (in which the ranks vote, as in the
 //! blocking forms), and every call that is made while that thread works. A team has one such thread
 //! at a time, which ends when it has nothing to do. Errors that it finds, a difference between
 //! ranks included, are reported by the completion's status. The functions of the team that wait

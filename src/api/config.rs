@@ -19,8 +19,8 @@ pub const LLCL_EXECUTION_AUTO: u32 = 1;
 /// or finds another thread posting at the same moment, and no thread executes commands, then it
 /// executes a batch of commands itself.
 pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
-/// The caller executes everything itself. While another thread does so, the answer is
-/// LLCL_RETRY_BUSY.
+/// The caller executes everything itself. For an operation that needs the owner of the memory or a
+/// network, the answer is LLCL_RETRY_BUSY while another thread executes such an operation.
 pub const LLCL_EXECUTION_DIRECT: u32 = 3;
 
 /// As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE.

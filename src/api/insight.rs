@@ -49,8 +49,8 @@ pub struct llcl_stats_t {
     pub credit_sleeps: u64,
     /// The most messages that waited in this rank's slots at one time.
     pub slots_high_water: u64,
-    /// The most messages of this rank that waited for their end at one time. It is a lower bound,
-    /// but never less than any one thread had, up to 64.
+    /// The most messages of this rank that waited for their end at one time. The number may be too
+    /// small, but is at least the most that one thread had waiting, up to 64.
     pub requests_high_water: u64,
     /// Bytes of this rank's memory that message slots and reply slots take at most, whatever the
     /// number of ranks.
@@ -62,7 +62,7 @@ pub struct llcl_stats_t {
     pub coll_cache_misses: u64,
     /// Receive buffers for messages from a network that are not used again, because a rank that has
     /// died may still write to them. If the network can tell when no more data of a rank can
-    /// arrive, they are kept aside until then only.
+    /// arrive, the library uses the buffers again from then on.
     pub am_kept_aside: u64,
     /// Requests to ranks for their own memory, where neither this rank nor a network could access
     /// it. One request brings many pieces of a box or list. Questions of the library itself, for

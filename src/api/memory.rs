@@ -90,13 +90,14 @@ pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_
 /// Flag of llcl_region_allocate, llcl_region_allocate_at and llcl_region_register: the owner's
 /// network adapter executes all atomics on the region, also those of the owner and of ranks of its
 /// node. No thread of the owner takes part. The adapter's atomics and those of processors are not
-/// atomic with respect to each other: a program may only load such words through pointers, a signal
-/// in the region is LLCL_ERR_UNSUPPORTED, and a plain write to a word has no order with atomics on
-/// it. Types must have 8 bytes; others are LLCL_ERR_UNSUPPORTED. A change does not wake a thread
-/// that waits for the word; the thread notices it within a millisecond. The first use of a key by
-/// an atomic inside a callback is LLCL_ERR_STATE. Without the flag a processor of the caller or of
+/// atomic with respect to each other. Therefore a program may only load such words through
+/// pointers, a request with a signal word in the region answers LLCL_ERR_UNSUPPORTED, and a plain
+/// write to a word has no order with atomics on it. The words have 8 bytes; an atomic of another
+/// type answers LLCL_ERR_UNSUPPORTED. A change does not wake a thread that waits for the word; the
+/// thread notices the change within a millisecond. If the first use of a key is an atomic inside a
+/// callback, the atomic answers LLCL_ERR_STATE. Without the flag a processor of the caller or of
 /// the owner executes atomics; llcl_atomic_query tells which. If no network of the job has such
-/// atomics, the answer is LLCL_ERR_UNSUPPORTED.
+/// atomics, the function that makes the region answers LLCL_ERR_UNSUPPORTED.
 pub const LLCL_REGION_DEVICE_ATOMICS: u32 = 1;
 
 fn check_size(size: usize, flags: u32, known: u32) -> Result<()> {
@@ -136,8 +137,8 @@ pub(super) unsafe fn make_region(
 /// Allocates a region of zeroed memory. Peers on the same machine map it when they first use it;
 /// their operations on it are then loads, stores and atomic instructions.
 ///
-/// The memory of freed regions is used again. If peers have mapped a region, that happens when they
-/// have unmapped it, which their libraries do without the program's help. Where there is no other
+/// The library uses the memory of freed regions again; if peers have mapped a region, only after
+/// they have unmapped it, which their libraries do without the program's help. If there is no other
 /// memory, because the kernel limits the size of files (ulimit -f), the call waits for the peers up
 /// to 2 seconds.
 /// `context`: a live context. `size`: bytes, at least 1. The kernel gives memory page by page as it

@@ -4,10 +4,11 @@
 //! Conventions, which hold for every function:
 //!
 //! - Statuses. LLCL_OK is 0. A positive status means "try again": nothing happened, nothing was
-//!   kept, and the name of the status gives the reason. The one exception is LLCL_DONE, which only
-//!   a request with LLCL_FLAG_DONE gets: the operation has ended, and none of its completions
-//!   fires. A negative status is an error; llcl_last_error() then has a sentence that names the
-//!   parameter, its value and what was expected.
+//!   kept, and the name of the status gives the reason. (Functions that may have written bytes to
+//!   the destination by then say so.) The one positive status with another meaning is LLCL_DONE,
+//!   which only a request with LLCL_FLAG_DONE gets: the operation has ended, and none of its
+//!   completions fires. A negative status is an error; llcl_last_error() then has a sentence that
+//!   names the parameter, its value and what was expected.
 //! - Handles are opaque pointers. One call makes a handle, and the matching call ends it. The
 //!   handle of a context, region, team or plan that has ended is refused with LLCL_ERR_STATE, also
 //!   after the end of its context, until 256 more of its kind have ended; after that its address

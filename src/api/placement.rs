@@ -10,8 +10,8 @@ use crate::fail;
 use crate::util::memory::page_size;
 use std::ffi::c_void;
 
-/// Access to an alias (llcl_region_alias), as bits: loads are allowed. With no bit set no access
-/// is.
+/// A bit of the access to an alias (llcl_region_alias): loads are allowed. With no bit set no
+/// access is allowed.
 pub const LLCL_ACCESS_READ: u32 = 1;
 /// Stores are allowed. Most processors then allow loads as well.
 pub const LLCL_ACCESS_WRITE: u32 = 2;

@@ -35,9 +35,9 @@ pub const LLCL_TYPE_BOOL: u32 = 12;
 pub const LLCL_TYPE_F16: u32 = 13;
 /// The upper 16 bits of an IEEE binary32, __bf16 of some compilers. As LLCL_TYPE_F16.
 pub const LLCL_TYPE_BF16: u32 = 14;
-/// long double, 16 bytes: ADD, PROD, MIN, MAX on x86-64, where it is the x87's format (the 6 bytes
-/// behind a result are 0); elsewhere LLCL_ERR_UNSUPPORTED for them, and only moved and given to
-/// LLCL_OP_USER.
+/// long double, 16 bytes. On x86-64, where it has the x87's format, it has ADD, PROD, MIN and MAX
+/// (the last 6 bytes of a result are 0). On other machines these answer LLCL_ERR_UNSUPPORTED; the
+/// type is only for operations that move data and for LLCL_OP_USER.
 pub const LLCL_TYPE_LONG_DOUBLE: u32 = 15;
 /// float _Complex: ADD, PROD. The product follows its definition, without C's recovery of
 /// infinities.
@@ -172,9 +172,9 @@ pub struct llcl_coll_params_t {
     /// Fires at the end of every round, at this rank. If the completion is a word
     /// (LLCL_COMPLETE_STORE, LLCL_COMPLETE_ADD), and the word, `send` and `receive` lie in
     /// allocated memory, then the rank that executes the last step changes the word, even while
-    /// this rank computes. Any other completion waits for a thread of this rank. If that other rank
-    /// is killed while it changes the word, the word reports a failure; an ADD word may have grown
-    /// before.
+    /// this rank computes. If that rank is killed while it changes the word, the word reports a
+    /// failure; an ADD word may have grown before. Any other completion waits for a thread of this
+    /// rank.
     pub on_complete: llcl_completion_t,
 }
 

@@ -24,18 +24,18 @@ pub const LLCL_FLAG_DEFER: u32 = 1;
 /// Flag: where a try function would answer "try again", the library accepts the request, parks it,
 /// and posts it when there is room. Parked requests to one peer are posted in their order. So a
 /// callback that posts the next request does not need a list of its own. The source must not change
-/// until the completion that says so, even where the call would copy it otherwise; the library does
-/// copy the bytes of value writes and small writes. An error that is found only when the request is
-/// posted is reported by its completions. At most LLCL_PARKED requests are parked at one time
-/// (llcl_stats_t::parked_high_water); beyond that the answer is "try again". The flag may be
-/// combined with LLCL_FLAG_DEFER.
+/// until `on_local` or `on_complete` fires, even where the call would copy it without this flag;
+/// only the bytes of value writes and small writes are copied in the call. An error that is found
+/// only when the request is posted is reported by its completions. At most LLCL_PARKED requests are
+/// parked at one time (llcl_stats_t::parked_high_water); beyond that the answer is "try again". The
+/// flag may be combined with LLCL_FLAG_DEFER.
 pub const LLCL_FLAG_PARK: u32 = 2;
 
 /// Flag: if the operation ends before the call returns, the call answers LLCL_DONE, and none of the
-/// request's completions fires. Otherwise the flag changes nothing: the answer is LLCL_OK, and the
-/// completions fire. That is so in offload mode, with LLCL_FLAG_DEFER, and where the owner of the
-/// memory must act. Blocking functions ignore the flag. It saves the cost of a completion that
-/// would tell nothing new.
+/// request's completions fires. If it ends later, the flag changes nothing: the answer is LLCL_OK,
+/// and the completions fire. An operation ends later in offload mode, with LLCL_FLAG_DEFER, and
+/// where the owner of the memory or a network must act. Blocking functions ignore the flag. The
+/// flag saves the cost of a completion that would tell nothing new.
 pub const LLCL_FLAG_DONE: u32 = 4;
 
 /// The signal word is set to the value.
