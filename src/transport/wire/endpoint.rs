@@ -424,6 +424,8 @@ impl Drop for Endpoint {
 }
 
 #[cfg(all(test, feature = "simulated", not(loom)))]
+mod crossed;
+#[cfg(all(test, feature = "simulated", not(loom)))]
 mod faults;
 #[cfg(all(test, feature = "simulated", not(loom)))]
 mod memory;

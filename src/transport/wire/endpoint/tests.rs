@@ -109,7 +109,7 @@ fn the_dead_hold_up_nobody() {
     }
 }
 
-type Lane = Box<dyn WireLane>;
+pub(super) type Lane = Box<dyn WireLane>;
 
 /// A simulated wire whose lane the test puts into one of its own.
 pub(super) struct Wrapped {

@@ -1,6 +1,14 @@
 use super::*;
 use crate::transport::frame::{Class, Frame};
 
+impl Grants {
+    /// Grants that a peer has, or will have, and has not used.
+    #[cfg(feature = "simulated")]
+    pub fn granted_to(&self, peer: u32) -> usize {
+        self.receiving.get(&peer).map_or(0, |peer| peer.out.iter().sum())
+    }
+}
+
 /// Ranks without a network between them: what one sends is handed over where the test says.
 struct Ranks {
     ends: Vec<Grants>,

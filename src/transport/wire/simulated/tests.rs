@@ -1,5 +1,7 @@
 use super::*;
 
+mod faults;
+
 /// The events of a lane, in order.
 #[derive(Default)]
 struct Told {
@@ -45,8 +47,10 @@ fn pair(nature: Nature) -> [Box<dyn WireLane>; 2] {
     lanes
 }
 
+/// Twelve seeds, and each combination of abilities.
 fn natures() -> impl Iterator<Item = Nature> {
-    (1..=12).map(Nature::of)
+    let all = combinations().map(|name| Nature::named(&name).unwrap());
+    (1..=12).map(Nature::of).chain(all)
 }
 
 #[test]
@@ -70,48 +74,6 @@ fn seeds_cover_what_differs_between_networks() {
         assert!((1..10).contains(&with), "ability {has}: {with} of ten seeds");
     }
     assert!([512, 4096, 1 << 20].iter().all(|size| all.iter().any(|n| n.caps.frame_most == *size)));
-}
-
-/// Each frame arrives once, and each command completes once. Some frames arrive out of order; the
-/// lane takes some posts in part and some not at all. A rank can answer a frame without connect().
-#[test]
-fn frames_overtake_each_other_and_posts_are_taken_in_part() {
-    let (mut overtaken, mut part, mut none) = (false, false, false);
-    for nature in natures() {
-        let ([mut here, mut there], mut sent) = (pair(nature), 0);
-        assert_eq!(post(&mut *there, 0, 1, &[vec![]]), (0, Status::RETRY_CONNECTING));
-        let frames: Vec<Vec<u8>> = (0..100).map(|number| vec![number; 9]).collect();
-        let (mut at_here, mut at_there) = (Told::default(), Told::default());
-        while at_there.frames.len() < 100 || at_here.done.len() < 100 {
-            if sent < 100 {
-                let end = (sent + 7).min(100);
-                let (taken, why) = post(&mut *here, 1, 2, &frames[sent..end]);
-                assert_eq!(taken == end - sent, why == Status::OK);
-                part |= taken > 0 && sent + taken < end;
-                none |= taken == 0;
-                sent += taken;
-            }
-            poll(&mut *here, &mut at_here);
-            poll(&mut *there, &mut at_there);
-        }
-        let mut came: Vec<u8> = at_there.frames.iter().map(|frame| frame.2[0]).collect();
-        assert!(
-            at_there
-                .frames
-                .iter()
-                .all(|(peer, class, frame)| { (*peer, *class, frame.len()) == (0, 2, 9) })
-        );
-        overtaken |= !came.is_sorted();
-        came.sort_unstable();
-        assert!(came.iter().copied().eq(0..100), "seed {}", nature.seed);
-        assert_eq!(at_here.others, [(Event::CONNECTED, 1)]);
-        while post(&mut *there, 0, 0, &[vec![5]]).0 == 0 {}
-        while at_here.frames.is_empty() {
-            poll(&mut *here, &mut at_here);
-        }
-        assert_eq!(at_here.frames, [(1, 0, vec![5])]);
-    }
-    assert!(overtaken && part && none);
 }
 
 #[test]
@@ -252,9 +214,11 @@ fn a_class_whose_frames_are_kept_stops_no_other() {
     }
 }
 
-/// Networks that read and write memory; their other abilities follow from the seeds.
+/// Networks that read and write memory: six seeds, and each combination of the other abilities.
 fn remote() -> impl Iterator<Item = Nature> {
-    (1..=6).map(|seed| Nature::named(&format!("{seed}:remote=1:atomics=2")).unwrap())
+    let seeds = (1..=6).map(|seed| format!("{seed}:remote=1:atomics=2"));
+    let all = seeds.chain(combinations()).map(|name| Nature::named(&name).unwrap());
+    all.filter(|nature| nature.caps.remote)
 }
 
 /// Posts a command with one piece until the lane takes it.

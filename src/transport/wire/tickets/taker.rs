@@ -81,8 +81,9 @@ pub struct Taker {
     queues: BTreeMap<u32, VecDeque<u64>>,
     /// Peers with a line that waits for slots, for a place, or for a time.
     ready: BTreeSet<u32>,
-    /// The peer that gets a place first.
+    /// The peer that gets a place first, and its line.
     turn: u32,
+    line: Line,
     /// Places in use that are for all peers.
     shared: usize,
     tags: u64,
@@ -320,8 +321,10 @@ impl Taker {
         let peers: Vec<u32> =
             self.ready.range(turn..).chain(self.ready.range(..turn)).copied().collect();
         self.turn = peers.first().map_or(0, |peer| peer.wrapping_add(1));
+        self.line = (self.line + 1) % SMALL;
+        let lines = self.line..self.line + SMALL;
         for peer in peers {
-            (0..SMALL).for_each(|line| self.advance(area, peer, line, now));
+            lines.clone().for_each(|line| self.advance(area, peer, line % SMALL, now));
             if !self.records.get(&peer).is_some_and(Record::has_work) {
                 self.ready.remove(&peer);
             }
