@@ -167,14 +167,38 @@ pub unsafe fn try_post<P: Parameters>(context: *const llcl_context_t, params: *c
                 Quick::No => {}
             }
         }
-        // SAFETY: as the caller promises.
-        return unsafe { try_post_and_complete(context, p) };
+        return match p.flags() {
+            // SAFETY: as the caller promises.
+            FLAG_DONE => unsafe { try_post_done(context, p) },
+            // SAFETY: as the caller promises.
+            _ => unsafe { try_post_and_complete(context, p) },
+        };
     }
     // SAFETY: as the caller promises.
     unsafe { try_post_any(context, params) }
 }
 
-/// The rest of try_post(): does an operation on a word and fires its completion.
+/// The rest of try_post() with FLAG_DONE: does an operation on a word and fires no completion. A
+/// function of its own, since it saves no registers where it calls none.
+///
+/// # Safety
+/// As of try_post().
+#[inline(never)]
+unsafe extern "C" fn try_post_done<P: Parameters>(context: &llcl_context_t, p: &P) -> i32 {
+    let has_kind = |it: &llcl_completion_t| it.as_engine().has_kind();
+    if has_kind(p.on_complete()) && p.on_local().is_none_or(has_kind) {
+        // SAFETY: as the caller promises.
+        match unsafe { p.do_word(&context.context, p.peer().into()) } {
+            Quick::Done => return LLCL_DONE,
+            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
+            Quick::No => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { try_post_any(context, p) }
+}
+
+/// The rest of try_post() without it: does an operation on a word and fires its completion.
 ///
 /// # Safety
 /// As of try_post().
@@ -184,18 +208,7 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
     let plain = p.flags() == 0 && p.on_local().is_none_or(|it| it.as_engine().is_nothing());
     // Each way to report the end has its own copy of the operation, so that the code after the
     // operation does not branch on it again.
-    if p.flags() == FLAG_DONE {
-        if !on_complete.has_kind() || !p.on_local().is_none_or(|it| it.as_engine().has_kind()) {
-            // SAFETY: as the caller promises.
-            return unsafe { try_post_any(context, p) };
-        }
-        // SAFETY: as the caller promises.
-        match unsafe { p.do_word(&context.context, peer) } {
-            Quick::Done => return LLCL_DONE,
-            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
-            Quick::No => {}
-        }
-    } else if plain && on_complete.can_call() {
+    if plain && on_complete.can_call() {
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, peer) } {
             Quick::Done => {

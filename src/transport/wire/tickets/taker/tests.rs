@@ -72,3 +72,37 @@ fn a_peer_that_is_given_up_keeps_no_thread_awake() {
     taker.discard(&mut area, 5);
     assert!(!taker.is_stuck());
 }
+
+/// Where places are scarce, since the lane ends few commands at a time, each line gets its part.
+#[test]
+fn lines_take_turns_at_places() {
+    let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
+    let (mut area, mut taker) = (Area::new(wire).unwrap(), Taker::default());
+    let (mut lane, mut out) = (Takes(0), Out::new());
+    assert!(taker.accept(5, 1, area.place()));
+    let (mut taken, mut written) = ([0; SMALL], [0; SMALL]);
+    while written.iter().sum::<u64>() < 3000 {
+        for line in 0..SMALL {
+            while taker.has_room(5, line) {
+                taker.send(5, line, frame());
+            }
+        }
+        assert!(taker.pump(&mut area, &mut lane).is_empty());
+        let oldest: Vec<u64> = taker.begun.keys().copied().take(2).collect();
+        for tag in oldest {
+            let Begun { line, what, place, .. } = taker.begun[&tag];
+            let mut event = Event { tag, ..Event::about(Event::DONE, 5) };
+            match what {
+                What::Take(count) => {
+                    event.fetched = taken[line];
+                    taken[line] += count;
+                }
+                // The receiver has taken all that was written.
+                What::Look => drop(area.fill(place.unwrap().at, written[line], &[])),
+                What::Write(_) => written[line] += 1,
+            }
+            assert!(taker.done(&mut area, &event, &mut out).is_empty());
+        }
+    }
+    assert!(written.iter().all(|count| *count >= 700), "{written:?} of 3,000");
+}
