@@ -9,8 +9,11 @@ use crate::transport::remote::{Posting, What};
 use crate::transport::wire::simulated::{Nature, combinations};
 use crate::transport::wire::{Caps, Command};
 
-/// The faults, each with its test for one network.
-const FAULTS: [(&str, fn(&str)); 7] = [
+/// The test of a fault, for the network of this name.
+type Check = fn(&str);
+
+/// The faults, each with its test.
+const FAULTS: [(&str, Check); 7] = [
     ("delay", |name| carries(name, |seen| &seen.late)),
     ("order lost inside a pair", |name| carries(name, |seen| &seen.overtaken)),
     ("posts taken in part", |name| carries(name, |seen| &seen.part)),
