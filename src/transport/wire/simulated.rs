@@ -29,8 +29,6 @@ mod memory;
 mod nature;
 mod traffic;
 pub use nature::Nature;
-#[cfg(test)]
-pub use nature::combinations;
 use traffic::Traffic;
 
 /// Most commands of a lane that are not completed.

@@ -6,7 +6,7 @@ use super::tests::Lane;
 use super::uses::{MANY, Ranks};
 use super::*;
 use crate::transport::remote::{Posting, What};
-use crate::transport::wire::simulated::{Nature, combinations};
+use crate::transport::wire::simulated::Nature;
 use crate::transport::wire::{Caps, Command};
 
 /// The test of a fault, for the network of this name.
@@ -28,13 +28,13 @@ const FAULTS: [(&str, Check); 7] = [
 
 #[test]
 fn each_fault_meets_each_ability() {
-    for name in combinations() {
+    for name in Nature::combinations() {
         for (fault, check) in FAULTS {
             eprintln!("{fault}, over {name}:");
             check(&name);
         }
     }
-    assert_eq!(combinations().count(), 2 + 8, "without access to memory, and with it");
+    assert_eq!(Nature::combinations().count(), 2 + 8, "without access to memory, and with it");
 }
 
 /// What the lanes of all ranks have seen.

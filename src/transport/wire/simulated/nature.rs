@@ -95,18 +95,21 @@ impl Nature {
     }
 }
 
-/// Networks with and without access to memory, atomics, inline writes and a descriptor, in each
-/// combination: without access to memory there are no atomics and no inline writes. Each has a seed
-/// of its own, from which all else follows, but that those with atomics carry frames by tickets.
 #[cfg(test)]
-pub fn combinations() -> impl Iterator<Item = String> {
-    let abilities = |bits: u64| [0, 1, 2, 3].map(|at| bits >> at & 1);
-    let has = |[remote, atomics, inline, _]: &[u64; 4]| *remote == 1 || atomics + inline == 0;
-    (0..16).map(abilities).filter(has).zip(1..).map(|([remote, atomics, inline, fd], seed)| {
+impl Nature {
+    /// Networks with and without access to memory, atomics, inline writes and a descriptor, in each
+    /// combination: without access to memory there are no atomics and no inline writes. Each has a
+    /// seed of its own, from which all else follows, but that those with atomics carry frames by
+    /// tickets.
+    pub fn combinations() -> impl Iterator<Item = String> {
+        let abilities = |bits: u64| [0, 1, 2, 3].map(|at| bits >> at & 1);
+        let has = |[remote, atomics, inline, _]: &[u64; 4]| *remote == 1 || atomics + inline == 0;
+        (0..16).map(abilities).filter(has).zip(1..).map(|([remote, atomics, inline, fd], seed)| {
         format!(
             "{seed}:remote={remote}:atomics={atomics}:inline={}:fd={fd}:notices={remote}:message=0\
              :shared=0:fence=1",
             inline * 64
         )
     })
+    }
 }

@@ -49,7 +49,7 @@ fn pair(nature: Nature) -> [Box<dyn WireLane>; 2] {
 
 /// Twelve seeds, and each combination of abilities.
 fn natures() -> impl Iterator<Item = Nature> {
-    let all = combinations().map(|name| Nature::named(&name).unwrap());
+    let all = Nature::combinations().map(|name| Nature::named(&name).unwrap());
     (1..=12).map(Nature::of).chain(all)
 }
 
@@ -217,7 +217,7 @@ fn a_class_whose_frames_are_kept_stops_no_other() {
 /// Networks that read and write memory: six seeds, and each combination of the other abilities.
 fn remote() -> impl Iterator<Item = Nature> {
     let seeds = (1..=6).map(|seed| format!("{seed}:remote=1:atomics=2"));
-    let all = seeds.chain(combinations()).map(|name| Nature::named(&name).unwrap());
+    let all = seeds.chain(Nature::combinations()).map(|name| Nature::named(&name).unwrap());
     all.filter(|nature| nature.caps.remote)
 }
 
