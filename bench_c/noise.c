@@ -10,7 +10,8 @@
 
 #define MOST 17
 #define FIRST_WORD 1024 /* index of the first word on which a thread sleeps. The writer's words lie two pages before; their
-                           first one shares a bit of the library's marks with the first sleeper: the worst case. */
+                           first one shares a bit of the library's marks with the first sleeper: the
+                           worst case. */
 #define WRITES 200000
 
 static const char *about =

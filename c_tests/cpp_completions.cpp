@@ -1,5 +1,6 @@
-/* llcl.hpp: lambdas, futures and coroutines are told of each operation's end once, a refused one is told to nobody and gives back
- * what it has taken; small lambdas and awaited operations allocate nothing; owners end what they own.
+/* llcl.hpp: lambdas, futures and coroutines are told of each operation's end once, a refused one is
+ * told to nobody and gives back what it has taken; small lambdas and awaited operations allocate
+ * nothing; owners end what they own.
  * ranks: 1 2
  */
 #include <llcl.hpp>

@@ -122,8 +122,8 @@ static inline uint64_t word_add(uint64_t *word, uint64_t value)
     return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
 }
 
-/* Waits without the library's help, so that a lost wake-up of the library cannot hide here. Counts its
- * own naps, not the time: a process that gets no core waits longer. */
+/* Waits without the library's help, so that a lost wake-up of the library cannot hide here. Counts
+ * its own naps, not the time: a process that gets no core waits longer. */
 static inline int word_reaches(const uint64_t *word, uint64_t at_least, int64_t within_ns)
 {
     int64_t naps = within_ns / 100000;

@@ -1,5 +1,5 @@
-! Atomics on scalars of each type, by value and by parameter struct, in each calling form: the former value comes back in the same
-! type, and every rank's additions count.
+! Atomics on scalars of each type, by value and by parameter struct, in each calling form: the
+! former value comes back in the same type, and every rank's additions count.
 ! ranks: 1 3
 program atomics
   use testing

@@ -1,5 +1,6 @@
-! Callbacks are bind(c) procedures: they get their data and the status, and post the next operation; a chain of a hundred reads runs to
-! its end, and each completion fires once. Also by the functions as C has them.
+! Callbacks are bind(c) procedures: they get their data and the status, and post the next operation;
+! a chain of a hundred reads runs to its end, and each completion fires once. Also by the functions
+! as C has them.
 module chain
   use testing
   use llcl_c, only: c_try_read => llcl_try_read_async

@@ -1,5 +1,5 @@
-! Every collective by its plan and by the call that makes one, on arrays, gives what it should; types and counts come from the arrays;
-! teams are split, made from a list and asked.
+! Every collective by its plan and by the call that makes one, on arrays, gives what it should;
+! types and counts come from the arrays; teams are split, made from a list and asked.
 ! ranks: 1 3
 module sums
   use testing

@@ -1,5 +1,5 @@
-! Where no status is taken, an error stops the program with the name of what was called and the library's sentence; "try again" does
-! so too; llcl_abort and llcl_exit end the job with their code.
+! Where no status is taken, an error stops the program with the name of what was called and the
+! library's sentence; "try again" does so too; llcl_abort and llcl_exit end the job with their code.
 ! kind: alone
 ! modes: auto
 program error_stop

@@ -1,5 +1,5 @@
-! What contexts, worlds, regions and peers tell about themselves comes through in every type, and errors come as statuses with the
-! library's sentence.
+! What contexts, worlds, regions and peers tell about themselves comes through in every type, and
+! errors come as statuses with the library's sentence.
 ! ranks: 1 2
 program life
   use testing

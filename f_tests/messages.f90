@@ -1,5 +1,5 @@
-! Active messages: handlers are bind(c) procedures that see header, tag and payload, and answer by bytes, by a response, or later; in each
-! calling form, and by polling.
+! Active messages: handlers are bind(c) procedures that see header, tag and payload, and answer by
+! bytes, by a response, or later; in each calling form, and by polling.
 module handlers
   use testing
   implicit none

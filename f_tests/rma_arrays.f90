@@ -1,6 +1,6 @@
-! Arrays of any type and rank are read and written where they lie: whole, as sections, as scalars, allocated, through pointers.
-! Sections with gaps are read and written too. Those that run backwards, and those given to other operations, are
-! refused and nothing is touched.
+! Arrays of any type and rank are read and written where they lie: whole, as sections, as scalars,
+! allocated, through pointers. Sections with gaps are read and written too. Those that run
+! backwards, and those given to other operations, are refused and nothing is touched.
 ! ranks: 1 2
 program rma_arrays
   use testing

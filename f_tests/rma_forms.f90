@@ -1,5 +1,6 @@
-! Each calling form of reads and writes, with arrays and with parameter structs: the try function, the one that is accepted at last,
-! and the one that waits; with completions that count, that store and that call.
+! Each calling form of reads and writes, with arrays and with parameter structs: the try function,
+! the one that is accepted at last, and the one that waits; with completions that count, that store
+! and that call.
 program rma_forms
   use testing
   implicit none

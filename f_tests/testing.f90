@@ -1,6 +1,6 @@
 ! The harness of the Fortran tests: checks that end the job, and what most of them begin with.
-! A test is one program, one question. Its leading comment says what would be broken if it failed, and declares its set-ups for
-! c_tests/run.
+! A test is one program, one question. Its leading comment says what would be broken if it failed,
+! and declares its set-ups for c_tests/run.
 module testing
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit

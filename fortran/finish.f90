@@ -1,4 +1,5 @@
-! How a subroutine of the module `llcl` ends: with a status, or, where the caller takes none, by an error stop.
+! How a subroutine of the module `llcl` ends: with a status, or, where the caller takes none, by an
+! error stop.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl_finish
   use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_size_t
@@ -7,7 +8,8 @@ module llcl_finish
   public :: finish
 
   interface
-    ! In finish.c: stores `answer` in `status`; where that is absent, anything but LLCL_OK and LLCL_DONE stops the program.
+    ! In finish.c: stores `answer` in `status`; where that is absent, anything but LLCL_OK and
+    ! LLCL_DONE stops the program.
     subroutine finish(name, answer, status) bind(c, name='llclf_finish')
       import
       character(kind=c_char), intent(in) :: name(*)

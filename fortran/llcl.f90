@@ -1,8 +1,9 @@
-! libllcl for Fortran 2018. Every function of llcl.h is here under its name, as a subroutine where it answers a status:
-! `status` comes last and may be left out, and then anything but LLCL_OK and LLCL_DONE stops the program with
-! the library's sentence.
-! Reads, writes, atomics, messages and collectives also take arrays instead of parameter structs. docs/fortran.md has a tour;
-! what each function does is told in llcl.h. The functions as C has them are in the module llcl_c.
+! libllcl for Fortran 2018. Every function of llcl.h is here under its name, as a subroutine where
+! it answers a status: `status` comes last and may be left out, and then anything but LLCL_OK and
+! LLCL_DONE stops the program with the library's sentence.
+! Reads, writes, atomics, messages and collectives also take arrays instead of parameter structs.
+! docs/fortran.md has a tour; what each function does is told in llcl.h. The functions as C has them
+! are in the module llcl_c.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int32_t, c_ptr, c_size_t
@@ -44,7 +45,8 @@ module llcl
 
 contains
 
-  ! C's text as characters; empty for a null pointer. For the texts in structs, as llcl_coll_info_t's reason.
+  ! C's text as characters; empty for a null pointer. For the texts in structs, as
+  ! llcl_coll_info_t's reason.
   function llcl_text(text) result(answer)
     type(c_ptr), intent(in) :: text
     character(len=:), allocatable :: answer

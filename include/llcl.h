@@ -3893,9 +3893,9 @@ llcl_status_t llcl_exscan_async(const llcl_coll_params_t *params);
  */
 
 /**
- * Calls a function that answers a status. On any other answer than LLCL_OK or LLCL_DONE, "try again"
- * included, it prints the answer on stderr and ends the process, and with it the job. For examples,
- * tests and small programs.
+ * Calls a function that answers a status. On any other answer than LLCL_OK or LLCL_DONE, "try
+ * again" included, it prints the answer on stderr and ends the process, and with it the job. For
+ * examples, tests and small programs.
  */
 #define LLCL_CHECK(call) llcl_must_succeed((call), #call, __FILE__, __LINE__)
 

@@ -1,5 +1,6 @@
-// llcl.hpp - llcl.h for C++20: owners of handles, spans, and completions that are lambdas, futures or what a coroutine awaits.
-// Header only; it does nothing that C cannot do, and every struct and function of llcl.h goes with it.
+// llcl.hpp - llcl.h for C++20: owners of handles, spans, and completions that are lambdas, futures
+// or what a coroutine awaits. Header only; it does nothing that C cannot do, and every struct and
+// function of llcl.h goes with it.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #ifndef LLCL_HPP
 #define LLCL_HPP
@@ -32,19 +33,22 @@ private:
     llcl_status_t status_;
 };
 
-/// Throws on everything but LLCL_OK and LLCL_DONE, "try again" included. Not in callbacks and handlers, which must not throw.
+/// Throws on everything but LLCL_OK and LLCL_DONE, "try again" included. Not in callbacks and
+/// handlers, which must not throw.
 inline void check(llcl_status_t status)
 {
     if (status != LLCL_OK && status != LLCL_DONE)
         throw error(status);
 }
 
-/// Ends a handle by the C function that ends it, whatever that answers: after llcl_finalize it has ended already.
+/// Ends a handle by the C function that ends it, whatever that answers: after llcl_finalize it has
+/// ended already.
 template <auto End> struct ends {
     template <class Handle> void operator()(Handle *handle) const noexcept { (void)End(handle); }
 };
 
-/// Owners. get() is the C handle; reset() ends it before the owner does. The end of a context is collective (llcl_finalize).
+/// Owners. get() is the C handle; reset() ends it before the owner does. The end of a context is
+/// collective (llcl_finalize).
 using context = std::unique_ptr<llcl_context_t, ends<llcl_finalize>>;
 using region = std::unique_ptr<llcl_region_t, ends<llcl_region_free>>;
 using team = std::unique_ptr<llcl_team_t, ends<llcl_team_free>>;
@@ -110,7 +114,8 @@ template <class T, std::size_t N> llcl_write_params_t write(std::uint32_t peer, 
 
 namespace detail {
 
-/// Whether a function object fits into the `target` of a completion: the size of a pointer, copied as bytes.
+/// Whether a function object fits into the `target` of a completion: the size of a pointer, copied
+/// as bytes.
 template <class F> constexpr bool is_small = sizeof(F) <= sizeof(void *) && std::is_trivially_copyable_v<F>;
 
 /// The callback of a lambda: from the bytes of `data`, or from the heap.
@@ -130,10 +135,12 @@ template <class F> void handle(llcl_am_t *message, void *function) noexcept { (*
 
 } // namespace detail
 
-/// Posts an operation whose end calls `function(status)`, once, on the thread that the conventions of llcl.h name; it must not throw.
-/// `Post` is one of the _async functions: `llcl::post<llcl_try_read_async>(context, params, [&](llcl_status_t s) { ... })`.
-/// Returns its answer; where that is not LLCL_OK the function is never called. A function object of at most a pointer's size that is
-/// copied as bytes, as a lambda with one reference, costs no allocation; a larger one costs one.
+/// Posts an operation whose end calls `function(status)`, once, on the thread that the conventions
+/// of llcl.h name; it must not throw. `Post` is one of the _async functions:
+/// `llcl::post<llcl_try_read_async>(context, params, [&](llcl_status_t s) { ... })`. Returns its
+/// answer; where that is not LLCL_OK the function is never called. A function object of at most a
+/// pointer's size that is copied as bytes, as a lambda with one reference, costs no allocation; a
+/// larger one costs one.
 template <auto Post, class Params, class F>
     requires std::is_invocable_v<F &, llcl_status_t>
 [[nodiscard]] llcl_status_t post(llcl_context_t *context, Params params, F function)
@@ -153,8 +160,9 @@ template <auto Post, class Params, class F>
     }
 }
 
-/// Posts an operation and returns a future, which throws `llcl::error` where the operation fails. `Post` is one of the _async functions
-/// without "try". A future that is waited for sleeps without helping with progress.
+/// Posts an operation and returns a future, which throws `llcl::error` where the operation fails.
+/// `Post` is one of the _async functions without "try". A future that is waited for sleeps without
+/// helping with progress.
 template <auto Post, class Params> std::future<void> post_future(llcl_context_t *context, const Params &params)
 {
     std::promise<void> promise;
@@ -174,9 +182,11 @@ template <auto Post, class Params> std::future<void> post_future(llcl_context_t 
     return future;
 }
 
-/// What a coroutine awaits: `llcl_status_t status = co_await llcl::await<llcl_try_read_async>(context, params);`. It answers what
-/// the try function has answered, or else how the operation has ended. The coroutine goes on on the thread that ends the operation, as a
-/// callback: it must not block there, and so awaits further operations by the try functions. Allocates nothing.
+/// What a coroutine awaits:
+/// `llcl_status_t status = co_await llcl::await<llcl_try_read_async>(context, params);`. It answers
+/// what the try function has answered, or else how the operation has ended. The coroutine goes on
+/// on the thread that ends the operation, as a callback: it must not block there, and so awaits
+/// further operations by the try functions. Allocates nothing.
 template <auto Post, class Params> class operation {
 public:
     operation(llcl_context_t *context, const Params &params) noexcept : context_(context), params_(params) {}
@@ -193,7 +203,8 @@ public:
             status_ = answer;
             return false;
         }
-        // The second of the two that come here goes on. After this nothing of *this may be touched: it may have ended.
+        // The second of the two that come here goes on. After this nothing of *this may be touched:
+        // it may have ended.
         return !met_.exchange(true, std::memory_order_acq_rel);
     }
     llcl_status_t await_resume() const noexcept { return status_; }
@@ -220,8 +231,8 @@ template <auto Post, class Params> operation<Post, Params> await(llcl_context_t 
     return {context, params};
 }
 
-/// A handler that is a function object, called with the message. It stays the caller's and must live until it is replaced, or the context
-/// has ended; it must not throw.
+/// A handler that is a function object, called with the message. It stays the caller's and must
+/// live until it is replaced, or the context has ended; it must not throw.
 template <class F>
     requires std::is_invocable_v<F &, llcl_am_t *>
 void on_message(llcl_context_t *context, std::uint32_t id, F &function)

@@ -5,22 +5,22 @@
 
 /*
  * A window is a part of a peer's region, looked up once. Where this process maps that memory, the
- * functions here are the load or the store itself, which the compiler puts into the caller. Anything
- * else (memory that is not mapped, a place that does not lie in the window, a word that is not
- * aligned, a compiler without the atomic builtins of gcc and clang) goes by llcl_read and llcl_write
- * of the place, which look at the region and its end and answer as they always do.
+ * functions here are the load or the store itself, which the compiler puts into the caller.
+ * Anything else (memory that is not mapped, a place that does not lie in the window, a word that is
+ * not aligned, a compiler without the atomic builtins of gcc and clang) goes by llcl_read and
+ * llcl_write of the place, which look at the region and its end and answer as they always do.
  *
  * What a call does and a load or a store cannot:
- * - It is not checked that the region still lives. A window ends when its owner frees the region, or
- *   with the context: agree before you free, as with any memory. Later loads show undefined bytes,
- *   and later stores are lost or may reach the region that has taken the place.
+ * - It is not checked that the region still lives. A window ends when its owner frees the region,
+ *   or with the context: agree before you free, as with any memory. Later loads show undefined
+ *   bytes, and later stores are lost or may reach the region that has taken the place.
  * - Nobody is woken. For a word that a thread may wait for by llcl_wait_word: llcl_wake after the
  *   store, or llcl_write_value.
  * - It cannot tell that the peer has died: then the memory is still there, and nobody looks at it.
  *
  * Order: a word of 8 bytes is read with Acquire and written with Release, so a thread that sees the
- * value sees what the writing thread did before, as with llcl_write_value. Bytes have no order among
- * each other; write a word behind them.
+ * value sees what the writing thread did before, as with llcl_write_value. Bytes have no order
+ * among each other; write a word behind them.
  *
  * After the inlined put and get of GASNet-EX and of OpenSHMEM on shared memory.
  */
@@ -74,7 +74,7 @@ static inline unsigned char *llcl_window_place(llcl_window_t window, uint64_t of
     return window.base + offset;
 }
 
-/** The place in a window as calls name it; one that no number can name is past every region's end. */
+/** The place in a window as calls name it; one that no number can name is past the region's end. */
 static inline llcl_remote_t llcl_window_remote(llcl_window_t window, uint64_t offset)
 {
     llcl_remote_t remote = window.remote;
@@ -109,7 +109,8 @@ static inline llcl_status_t llcl_window_get_by_call(llcl_window_t window, uint64
 /**
  * Writes a word of 8 bytes.
  *
- * `window`: of llcl_window, by value, so that it stays in registers. `offset`: bytes from its begin. `value`: the word.
+ * `window`: of llcl_window, by value, so that it stays in registers. `offset`: bytes from its
+ * begin. `value`: the word.
  * LLCL_OK: written; where a call was needed, what llcl_write answers. Any thread may call it; where
  * a call is needed, not inside a callback.
  */

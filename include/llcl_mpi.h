@@ -1,8 +1,9 @@
 /* llcl_mpi.h - a context of the ranks of an MPI communicator
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Header only: libllcl does not depend on MPI, and this file works with every MPI that compiles it. Between machines
- * libllcl communicates through a module for that MPI (make mpi MPICC=...), on a communicator of its own. */
+ * Header only: libllcl does not depend on MPI, and this file works with every MPI that compiles it.
+ * Between machines libllcl communicates through a module for that MPI (make mpi MPICC=...), on a
+ * communicator of its own. */
 #ifndef LLCL_MPI_H
 #define LLCL_MPI_H
 
@@ -26,12 +27,14 @@ static inline void llcl_mpi_abort_(void *data, int32_t exit_code)
 
 /* llcl_init for the ranks of a communicator, in its order. Collective over them.
  *
- * comm: an intracommunicator. It is used during this call and llcl_context_duplicate, by llcl_abort and llcl_exit, and
- * by nothing else; it stays valid until the context has ended. config: as of llcl_init; its world, bootstrap and rank
- * are ignored; NULL: the default. context: where the new context goes; ended by llcl_finalize, before MPI_Finalize.
- * If MPI_COMM_WORLD has one rank, as under llcl-run, the call is llcl_init without a bootstrap: the ranks are those of
- * llcl-run, and llcl_init refuses if another launcher has started several processes.
- * LLCL_ERR_STATE: MPI is not initialised, or is finalised. Else as of llcl_init. One thread of a rank at a time. */
+ * comm: an intracommunicator. It is used during this call and llcl_context_duplicate, by llcl_abort
+ * and llcl_exit, and by nothing else; it stays valid until the context has ended. config: as of
+ * llcl_init; its world, bootstrap and rank are ignored; NULL: the default. context: where the new
+ * context goes; ended by llcl_finalize, before MPI_Finalize. If MPI_COMM_WORLD has one rank, as
+ * under llcl-run, the call is llcl_init without a bootstrap: the ranks are those of llcl-run, and
+ * llcl_init refuses if another launcher has started several processes.
+ * LLCL_ERR_STATE: MPI is not initialised, or is finalised. Else as of llcl_init. One thread of a
+ * rank at a time. */
 static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *config, llcl_context_t **context)
 {
     llcl_config_t with = LLCL_CONFIG_INIT;
@@ -60,7 +63,8 @@ static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *co
     return llcl_init(&with, context);
 }
 
-/* Like llcl_init_mpi, with the communicator's Fortran handle: an INTEGER of mpi, or comm%MPI_VAL of mpi_f08. */
+/* Like llcl_init_mpi, with the communicator's Fortran handle: an INTEGER of mpi, or comm%MPI_VAL of
+ * mpi_f08. */
 static inline llcl_status_t llcl_init_mpi_fortran(MPI_Fint comm, const llcl_config_t *config, llcl_context_t **context)
 {
     return llcl_init_mpi(MPI_Comm_f2c(comm), config, context);

@@ -205,7 +205,7 @@ END {
         module(file, "llcl_c_" g, "  use llcl_types\n")
         printf "\n  interface%s  end interface\nend module llcl_c_%s\n", interfaces[g], g > file
         close(file)
-        file = out "/calls_" g ".f90"; top(file, "Subroutines for the functions of llcl.h that answer a status, which comes last and may be left out.")
+        file = out "/calls_" g ".f90"; top(file, "Subroutines for the functions of llcl.h that answer a status, which comes last and may be left\n! out.")
         module(file, "llcl_calls_" g, "  use llcl_types\n" broken("  use llcl_c_" g ", only: " renames[g]) "  use llcl_finish, only: finish\n")
         printf "  private\n%s\ncontains\n%send module llcl_calls_%s\n", generics[g], bodies[g], g > file
         close(file)

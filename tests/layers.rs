@@ -280,6 +280,31 @@ fn no_comment_has_a_long_line() {
             }
         }
     }
+    for folder in ["include", "c_tests", "bench_c", "examples", "f_tests", "fortran"]
+        .into_iter()
+        .chain(["conduit", "modules", "tests", "src"])
+    {
+        for path in files(folder, &["c", "h", "hpp", "cpp", "f90", "F90"]) {
+            let fortran = path.extension().is_some_and(|it| it.eq_ignore_ascii_case("f90"));
+            let mut inside = false;
+            for (at, line) in (1..).zip(fs::read_to_string(&path).unwrap().lines()) {
+                let text = line.trim_start();
+                let begins = match fortran {
+                    true => text.starts_with('!'),
+                    false => text.starts_with("//") || text.starts_with("/*"),
+                };
+                if (begins || inside) && line.chars().count() > COLUMNS {
+                    long.push(format!("{}:{at}", shown(&path)));
+                }
+                // A comment behind code may go on in the next lines.
+                inside = !fortran
+                    && match (line.rfind("/*"), line.rfind("*/")) {
+                        (Some(begin), end) => end.is_none_or(|end| end < begin),
+                        (None, end) => inside && end.is_none(),
+                    };
+            }
+        }
+    }
     assert!(long.is_empty(), "comments of more than {COLUMNS} columns: {long:#?}");
 }
 

@@ -1,5 +1,5 @@
-! A program that uses the library beside MPI. It passes its rank in MPI_COMM_WORLD and an allgather by MPI to the
-! library, so the library's ranks are MPI's.
+! A program that uses the library beside MPI. It passes its rank in MPI_COMM_WORLD and an allgather
+! by MPI to the library, so the library's ranks are MPI's.
 ! Build: mpifort -o beside_mpi beside_mpi.f90 $(pkg-config --cflags --libs llcl-fortran)
 ! Run:   mpirun -n 4 ./beside_mpi
 module handed_over

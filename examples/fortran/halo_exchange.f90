@@ -1,5 +1,6 @@
-! Heat on a ring of columns: each rank owns some columns and keeps copies of its neighbours' outer columns next to them.
-! A rank writes its outer columns into its neighbours' copies, each with a signal that counts the steps.
+! Heat on a ring of columns: each rank owns some columns and keeps copies of its neighbours' outer
+! columns next to them. A rank writes its outer columns into its neighbours' copies, each with a
+! signal that counts the steps.
 ! Run: llcl-run -n 4 ./halo_exchange
 program halo_exchange
   use, intrinsic :: iso_c_binding
@@ -35,8 +36,8 @@ program halo_exchange
   do step = 1, steps
     now = int(mod(step - 1, 2_c_int64_t))
     next = 1 - now
-    ! This rank's first column goes to the right copy of its left neighbour, its last one to the left copy of the right
-    ! one.
+    ! This rank's first column goes to the right copy of its left neighbour, its last one to the
+    ! left copy of the right one.
     call send(left, 1, columns + 1, offset_of(from_right=.true.))
     call send(right, columns, 0, offset_of(from_right=.false.))
     call llcl_wait_word_from(context, grid%from_left, step, -1_c_int64_t, left)
@@ -56,8 +57,8 @@ program halo_exchange
 
 contains
 
-  ! Writes a column of this step to column `to` of a neighbour, whose word then grows by 1. Two steps have different
-  ! places, so that a neighbour that is a step behind can still read its copy.
+  ! Writes a column of this step to column `to` of a neighbour, whose word then grows by 1. Two
+  ! steps have different places, so that a neighbour that is a step behind can still read its copy.
   subroutine send(peer, from, to, word)
     integer(c_int32_t), intent(in) :: peer
     integer, intent(in) :: from, to

@@ -1,5 +1,5 @@
-! A list runs through the ranks; each link names the place of the next one. The callback of a read posts the next read,
-! so the program can do something else meanwhile.
+! A list runs through the ranks; each link names the place of the next one. The callback of a read
+! posts the next read, so the program can do something else meanwhile.
 ! Run: llcl-run -n 4 ./pointer_chase
 module chase
   use, intrinsic :: iso_c_binding

@@ -1,5 +1,5 @@
-! A remote procedure call: each rank asks its right neighbour for the sum of some numbers. The neighbour's handler gets
-! the numbers with the message and replies.
+! A remote procedure call: each rank asks its right neighbour for the sum of some numbers. The
+! neighbour's handler gets the numbers with the message and replies.
 ! Run: llcl-run -n 3 ./remote_call
 module handlers
   use, intrinsic :: iso_c_binding

@@ -1,6 +1,6 @@
-! A 2-D stencil, as stencil.c: exchange_mpi uses MPI_Isend and MPI_Irecv, exchange_llcl uses llcl_write_signal_async
-! and llcl_wait_word_from; nothing else differs. The result must equal that of the whole grid bit by bit.
-! Run: llcl-run -n 4 ./stencil [n] [steps]; or, built by mpifort -DWITH_MPI, both ways: mpirun -n 4 ./stencil [n] [steps]
+! A 2-D stencil, as stencil.c: exchange_mpi and exchange_llcl differ, and nothing else does. The
+! result must equal that of the whole grid bit by bit. Built by mpifort -DWITH_MPI it runs both
+! ways. Run: llcl-run -n 4 ./stencil [n] [steps], or mpirun -n 4 ./stencil [n] [steps]
 program stencil
   use, intrinsic :: iso_c_binding
   use world
@@ -32,7 +32,7 @@ program stencil
   peers = [merge(rank - ranks_across, -1, place(1) > 0), merge(rank + ranks_across, -1, place(1) + 1 < ranks_down), &
       merge(rank - 1, -1, place(2) > 0), merge(rank + 1, -1, place(2) + 1 < ranks_across)]
 
-  ! The region: two grids with a margin of one cell, rows and columns received and to send, counters.
+  ! Two grids with a margin of one cell, rows and columns received and to send, counters.
   cells = 2*(n + 2)**2
   allocate (blocks(0:ranks - 1), whole(0:ranks_down*n + 1, 0:ranks_across*n + 1, 0:1))
   call llcl_region_allocate_shared(context, int(8*(cells + 16*n + 8), c_size_t), region, blocks)
@@ -75,8 +75,8 @@ contains
   end subroutine
 #endif
 
-  ! Writes, and counts by a signal. A step's places are used again two steps later: by then each neighbour has signalled the next step.
-  ! Signals may overtake each other: two counters in turn.
+  ! Writes, and counts by a signal. A step's places are used again two steps later: by then each
+  ! neighbour has signalled the next step. Signals may overtake each other: two counters in turn.
   subroutine exchange_llcl(now)
     integer, intent(in) :: now
     integer :: side

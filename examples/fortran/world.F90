@@ -1,5 +1,5 @@
-! The beginning and the end of the larger examples. Their ranks are those of llcl-run, or, if mpifort -DWITH_MPI
-! compiles them, those of mpirun, with MPI beside the library.
+! The beginning and the end of the larger examples. Their ranks are those of llcl-run, or, if
+! mpifort -DWITH_MPI compiles them, those of mpirun, with MPI beside the library.
 module world
   use, intrinsic :: iso_c_binding
   use llcl

@@ -1,5 +1,6 @@
-! What a blocking call on an array section costs beside that of C (in_c.c), which sets its parameter struct up in the loop:
-! 8 bytes of the own rank. Prints nanoseconds a call: of many batches the fastest one.
+! What a blocking call on an array section costs beside that of C (in_c.c), which sets its parameter
+! struct up in the loop: 8 bytes of the own rank. Prints nanoseconds a call: of many batches the
+! fastest one.
 ! Build and run: make bench-fortran
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 program calls

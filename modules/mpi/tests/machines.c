@@ -8,10 +8,10 @@
  *                            others' round ends, and they go on in a team without the dead (*)
  *   machines GROUP leader    as member, and the dead rank is the leader of its node: it sends to
  *                            other nodes for the rank beside it (*)
- *   machines GROUP hub       the lowest rank of the second machine, which runs the hub there, is killed in
- *                            the middle of a round: the ranks beside it hear of it within a second;
- *                            ranks of other machines are told nothing, and wait for the launcher to
- *                            end the job
+ *   machines GROUP hub       the lowest rank of the second machine, which runs the hub there, is
+ *                            killed in the middle of a round: the ranks beside it hear of it within
+ *                            a second; ranks of other machines are told nothing, and wait for the
+ *                            launcher to end the job
  *   machines GROUP abort     the last rank ends the job; no other rank ends by itself
  *   machines GROUP finalize  MPI_Finalize comes before llcl_finalize, which must say so
  *
