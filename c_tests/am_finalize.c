@@ -78,7 +78,7 @@ static void run(llcl_context_t *context)
         AM_AWAIT(context, &rank->count, senders * ONE_WAY);
         CHECK_EQUAL(word_get(&rank->count), senders * ONE_WAY);
         /* The senders' patience ends meanwhile: 1 s. */
-        sleep_ms(1300);
+        sleep_ms(2500);
         for (i = 0; i < senders * KEPT; i++) {
             CHECK_OK(llcl_am_reply(rank->kept[i], "too late", 8));
             CHECK_OK(llcl_am_release(rank->kept[i]));
