@@ -3324,7 +3324,7 @@ typedef struct llcl_stats_t {
      * died may still write to them. If the network can tell when no more data of a rank can
      * arrive, the library uses the buffers again from then on.
      */
-    uint64_t am_kept_aside;
+    uint64_t am_slots_retired;
     /**
      * Requests to ranks for their own memory, where neither this rank nor a network could access
      * it. One request brings many pieces of a box or list. Questions of the library itself, for

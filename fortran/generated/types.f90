@@ -303,7 +303,7 @@ module llcl_types
     integer(c_int64_t) :: am_memory = 0
     integer(c_int64_t) :: coll_cache_hits = 0
     integer(c_int64_t) :: coll_cache_misses = 0
-    integer(c_int64_t) :: am_kept_aside = 0
+    integer(c_int64_t) :: am_slots_retired = 0
     integer(c_int64_t) :: owner_requests = 0
   end type
 

@@ -63,7 +63,7 @@ pub struct llcl_stats_t {
     /// Receive buffers for messages from a network that are not used again, because a rank that has
     /// died may still write to them. If the network can tell when no more data of a rank can
     /// arrive, the library uses the buffers again from then on.
-    pub am_kept_aside: u64,
+    pub am_slots_retired: u64,
     /// Requests to ranks for their own memory, where neither this rank nor a network could access
     /// it. One request brings many pieces of a box or list. Questions of the library itself, for
     /// example for the address of a region, are not counted.
@@ -108,7 +108,7 @@ pub unsafe extern "C" fn llcl_stats_get(
             am_memory: counted.am_memory,
             coll_cache_hits: counted.coll_cache_hits,
             coll_cache_misses: counted.coll_cache_misses,
-            am_kept_aside: counted.am_kept_aside,
+            am_slots_retired: counted.am_slots_retired,
             owner_requests: counted.owner_requests,
         };
         // SAFETY: as above.

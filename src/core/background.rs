@@ -14,7 +14,7 @@ pub trait Task: Send + Sync {
     /// Called before the progress thread sleeps; from now on a thread that needs it rings. True:
     /// work has arrived meanwhile, and the progress thread must not sleep.
     fn begin_sleep(&self) -> bool;
-    /// After begin_sleep(): how many of the enlisted pieces of work need no naps, because a thread
+    /// After begin_sleep(): how many of the counted pieces of work need no naps, because a thread
     /// rings when they can go on.
     fn rung(&self) -> u32;
     /// Whether no work is under way.
@@ -73,7 +73,7 @@ impl Background {
 
     /// A task will have work; call() follows when it has.
     #[inline]
-    pub fn enlist(&self) {
+    pub fn add_work(&self) {
         // SeqCst: as call() says.
         self.active.fetch_add(1, Ordering::SeqCst);
     }
@@ -81,17 +81,17 @@ impl Background {
     /// Tells the progress thread to look at the tasks. `at_once`: it must not even finish its nap.
     #[inline]
     pub fn call(&self, at_once: bool) {
-        // SeqCst: follows enlist() and pairs with park(): either park() sees the task, or this sees
-        // that the progress thread sleeps.
+        // SeqCst: follows add_work() and pairs with park(): either park() sees the work, or this
+        // sees that the progress thread sleeps.
         let state = self.state.load(Ordering::SeqCst);
         if state == ASLEEP || at_once && state == NAPPING {
             self.routes.bell().ring();
         }
     }
 
-    /// The work that enlist() has announced is done.
+    /// The work that add_work() has announced is done.
     #[inline]
-    pub fn discharge(&self) {
+    pub fn remove_work(&self) {
         self.active.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -116,7 +116,7 @@ impl Background {
         tasks.fold(false, |worked, task| task.advance() | worked)
     }
 
-    /// Advances every task, enlisted or not. True: no work is under way. It is also false while
+    /// Advances every task, counted or not. True: no work is under way. It is also false while
     /// another thread advances a task: that thread may be in a function of the user that does not
     /// return.
     pub(super) fn settle(&self) -> bool {
@@ -140,7 +140,7 @@ impl Background {
     /// Called before the progress thread sleeps. Returns how long it may sleep; None: it has work.
     pub(super) fn park(&self, nap: &mut Nap, longest: Duration) -> Option<Duration> {
         let sleeps = !self.is_active() && nap.lingered();
-        // SeqCst: pairs with enlist().
+        // SeqCst: pairs with add_work().
         self.state.store(if sleeps { ASLEEP } else { NAPPING }, Ordering::SeqCst);
         let active = self.active.load(Ordering::SeqCst) > 0;
         if sleeps && active {
@@ -150,12 +150,12 @@ impl Background {
             nap.since = Some(Instant::now());
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without an enlisted task no thread relies on this one.
+        // Without counted work no thread relies on this one.
         if tasks.iter().fold(false, |busy, task| task.begin_sleep() | busy) && active {
             return None;
         }
-        // SeqCst: pairs with enlist(): a thread that enlists from here on rings, and one that has
-        // enlisted before is counted.
+        // SeqCst: pairs with add_work(): a thread that adds work from here on rings, and work that
+        // was added before is counted.
         self.state.store(ASLEEP, Ordering::SeqCst);
         let rung: u32 = tasks.iter().map(|task| task.rung()).sum();
         if sleeps || rung > 0 && self.active.load(Ordering::SeqCst) <= rung {

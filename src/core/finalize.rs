@@ -52,7 +52,7 @@ impl Context {
         if !self.background.settle() {
             // Other ranks may rely on the tasks of this rank, so the progress thread continues
             // them.
-            self.background.enlist();
+            self.background.add_work();
             self.background.call(true);
         }
         let mut free = self.notifier.stop(limit + STUCK);

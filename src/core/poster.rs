@@ -111,8 +111,8 @@ impl Poster {
             }
             queue.last += 1;
             let number = queue.last;
-            // Before another thread can post the request and discharge the task.
-            self.background.enlist();
+            // Before another thread can post the request and call remove_work().
+            self.background.add_work();
             queue.entries.push_back((number, Arc::new(request)));
             self.count.store(count + 1, Ordering::Relaxed);
             self.post.counts.parked.up();
@@ -149,7 +149,7 @@ impl Poster {
             self.count.store(queue.entries.len() as u64, Ordering::Release);
         }
         drop(queue);
-        self.background.discharge();
+        self.background.remove_work();
         self.routes.waiters().touched_word(self.count.as_ptr() as u64);
     }
 

@@ -99,8 +99,8 @@ pub struct Far {
 /// How often a testing thread gives its core away while another thread ends the round.
 const TURNS_TO_END: u32 = 64;
 
-/// A bit of Plan::enlisted, by which round 0 (the counter wraps around) differs from "none".
-const ENLISTED: u64 = 1 << 32;
+/// A bit of Plan::counted, by which round 0 (the counter wraps around) differs from "none".
+const COUNTED: u64 = 1 << 32;
 
 /// A plan at one rank; see the head of the file.
 pub struct Plan {
@@ -132,8 +132,8 @@ pub struct Plan {
     /// A failed round that is not reported yet, because other threads may still touch this rank's
     /// buffers.
     parked: Parked,
-    /// The round for which the progress thread was asked to look, plus ENLISTED; 0: none.
-    enlisted: AtomicU64,
+    /// The round for which the progress thread was asked to look, plus COUNTED; 0: none.
+    counted: AtomicU64,
     /// Whether steps of some rank were ready and were left to the progress thread.
     left: AtomicBool,
     /// Whether a thread is awake in a wait for the round: the progress thread need not work for it.
@@ -201,7 +201,7 @@ impl Plan {
             settled: AtomicU32::new(0),
             outcome: AtomicI32::new(0),
             parked: Parked::default(),
-            enlisted: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
             left: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
             deaths: AtomicU32::new(deaths),
@@ -258,7 +258,7 @@ impl Plan {
 
     fn leave_to_progress_thread(&self) {
         if !self.left.swap(true, Ordering::AcqRel) {
-            self.services.background.enlist();
+            self.services.background.add_work();
             self.services.background.call(false);
         }
     }
@@ -379,7 +379,7 @@ impl Plan {
         let task = plan.clone() as Arc<dyn Task>;
         plan.services.background.remove(&task);
         if plan.left.swap(false, Ordering::AcqRel) {
-            plan.services.background.discharge();
+            plan.services.background.remove_work();
         }
         if let Some(far) = &plan.far {
             plan.services.routes.notices().withdraw(far.name);

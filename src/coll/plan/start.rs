@@ -1,7 +1,7 @@
 //! Starting a round: a few stores and, for a small program, the steps that are ready at once.
 
 use crate::coll::plan::policy::{AT_START, COPIED};
-use crate::coll::plan::{ENLISTED, Engine, Plan, failed};
+use crate::coll::plan::{COUNTED, Engine, Plan, failed};
 use crate::coll::runner::queue::{Claim, full_fence};
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::runner::stepping::Ranks;
@@ -37,7 +37,7 @@ impl Plan {
         }
         if self.policy.tasked {
             // Before any other thread can end the round.
-            self.enlist(round);
+            self.add_work(round);
         }
         let offload = self.about.engine == Engine::Offload;
         if offload && self.inputs.is_empty() {
@@ -65,13 +65,13 @@ impl Plan {
         Ok(())
     }
 
-    /// Asks the progress thread to look at this round until it has ended; discharge() ends that.
-    /// Where another rank has ended the round before, discharge() may not have been called yet: the
-    /// plan then stays enlisted.
+    /// Asks the progress thread to look at this round until it has ended; remove_work() ends that.
+    /// Where another rank has ended the round before, remove_work() may not have been called yet:
+    /// the plan then stays counted.
     #[inline(always)]
-    fn enlist(&self, round: u32) {
-        if self.enlisted.swap(ENLISTED | u64::from(round), Ordering::Relaxed) == 0 {
-            self.services.background.enlist();
+    fn add_work(&self, round: u32) {
+        if self.counted.swap(COUNTED | u64::from(round), Ordering::Relaxed) == 0 {
+            self.services.background.add_work();
         }
     }
 

@@ -1,6 +1,6 @@
 //! The work for a plan between the start of a round and its end.
 
-use crate::coll::plan::{Bounce, ENLISTED, Engine, Far, Plan};
+use crate::coll::plan::{Bounce, COUNTED, Engine, Far, Plan};
 use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::{Claim, full_fence};
 use crate::coll::runner::record::compile;
@@ -193,7 +193,7 @@ impl Plan {
     pub(super) fn report_end(&self, round: u32, status: Status) {
         let completion = self.completion();
         self.outcome.store(status.0, Ordering::Relaxed);
-        self.discharge(round);
+        self.remove_work(round);
         // See the head of `runner::round_end` for the order.
         let by_word = matches!(self.on_complete.kind, completion::STORE | completion::ADD);
         // SAFETY: checked when the plan or the round was accepted; the user keeps it valid until it
@@ -209,10 +209,10 @@ impl Plan {
     }
 
     /// The progress thread need no longer look at this round.
-    fn discharge(&self, round: u32) {
-        let (enlisted, ok) = (ENLISTED | u64::from(round), Ordering::Relaxed);
-        if self.policy.tasked && self.enlisted.compare_exchange(enlisted, 0, ok, ok).is_ok() {
-            self.services.background.discharge();
+    fn remove_work(&self, round: u32) {
+        let (counted, ok) = (COUNTED | u64::from(round), Ordering::Relaxed);
+        if self.policy.tasked && self.counted.compare_exchange(counted, 0, ok, ok).is_ok() {
+            self.services.background.remove_work();
         }
     }
 
@@ -300,7 +300,7 @@ impl Task for Plan {
         let round = self.rounds.load(Ordering::Acquire);
         // Cleared before the look: steps that are left after it set it again.
         if self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::AcqRel) {
-            self.services.background.discharge();
+            self.services.background.remove_work();
             if self.run_others() {
                 self.leave_to_progress_thread();
                 return true;
@@ -308,7 +308,7 @@ impl Task for Plan {
         }
         if self.round_end().is_closed(round) {
             match self.has_ended(round) {
-                true => self.discharge(round),
+                true => self.remove_work(round),
                 // A thread of another rank is ending the round; its rank may have died.
                 false => _ = self.end_if_in_trouble(round),
             }

@@ -257,9 +257,9 @@ impl Fabric {
         Ok(card)
     }
 
-    /// See [`Endpoint::kept_aside`].
-    pub fn kept_aside(&self) -> u64 {
-        self.wire.as_ref().map_or(0, |wire| wire.kept_aside() as u64)
+    /// See [`Endpoint::slots_retired`].
+    pub fn slots_retired(&self) -> u64 {
+        self.wire.as_ref().map_or(0, |wire| wire.slots_retired() as u64)
     }
 
     /// Sets the callback for peers that the wire does not reach any more.

@@ -436,7 +436,7 @@ impl Grants {
 
     /// Buffers that the dead were granted and that nobody else may use, since they may still be
     /// used.
-    pub fn kept_aside(&self) -> usize {
+    pub fn slots_retired(&self) -> usize {
         let of = |number: &u32| self.receiving.get(number).map_or(0, |peer| peer.out.iter().sum());
         self.dead.iter().map(of).sum()
     }

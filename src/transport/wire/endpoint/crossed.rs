@@ -321,13 +321,13 @@ fn dies_with_credit(name: &str, can_fence: bool) {
     cell.until_fenced();
     cell.ranks.stream(2, 2 * MANY, &[0, 2]);
     if !can_fence {
-        assert!(cell.first().kept_aside() > 0, "what it may still use is used again");
+        assert!(cell.first().slots_retired() > 0, "what it may still use is used again");
         return;
     }
     cell.ranks.until("it is not used again", |it| {
         let (before, all) = (it.accesses(2), it.sent[2] + 60);
         it.stream(2, all, &[0, 2]);
-        let kept = it.ends[0].as_ref().unwrap().kept_aside();
+        let kept = it.ends[0].as_ref().unwrap().slots_retired();
         kept == 0 && (!by_tickets || it.accesses(2) > before + 20)
     });
 }

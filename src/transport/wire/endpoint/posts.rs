@@ -91,10 +91,10 @@ impl Shared {
 impl Endpoint {
     /// Number of buffers that are out of use: they were granted to dead peers, and the wire has not
     /// promised that no frame of these arrives any more.
-    pub fn kept_aside(&self) -> usize {
+    pub fn slots_retired(&self) -> usize {
         let state = self.shared.lock();
-        let slots = state.tickets.as_ref().map_or(0, |tickets| tickets.giver.kept_aside());
-        state.grants.kept_aside() + slots
+        let slots = state.tickets.as_ref().map_or(0, |tickets| tickets.giver.slots_retired());
+        state.grants.slots_retired() + slots
     }
 
     /// Number of calls of the lane's post() that took reads, writes or atomics.

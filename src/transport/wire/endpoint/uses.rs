@@ -337,7 +337,7 @@ fn a_write_that_fails_has_lost_the_peer_and_leaves_the_slots_to_others() {
             it.stream(2, all, &[0, 1, 2]);
             it.accesses(2) > before + 20
         });
-        assert_eq!(ranks.ends[0].as_ref().unwrap().kept_aside(), 0);
+        assert_eq!(ranks.ends[0].as_ref().unwrap().slots_retired(), 0);
     }
 }
 

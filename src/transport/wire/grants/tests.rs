@@ -110,7 +110,7 @@ fn every_frame_comes_once_in_any_order_of_packets() {
         assert!((0..LINES).all(|line| end.free[line] == buffers_of(line)), "seed {seed}");
         for end in &ranks.ends {
             assert!(end.receiving.is_empty() && end.sending.is_empty(), "seed {seed}: records");
-            assert_eq!((end.waiting, end.kept_aside()), ([0; LINES], 0), "seed {seed}");
+            assert_eq!((end.waiting, end.slots_retired()), ([0; LINES], 0), "seed {seed}");
         }
     }
 }
@@ -173,10 +173,10 @@ fn grants_of_the_dead_come_back() {
     ranks.wire.retain(|(from, to, _)| (*from, *to) != (0, 1) && (*from, *to) != (1, 0));
     ranks.ends[0].mark_dead(1);
     assert_ne!(ranks.ends[0].free[0], buffers_of(0));
-    assert_eq!(ranks.ends[0].kept_aside(), 1);
+    assert_eq!(ranks.ends[0].slots_retired(), 1);
     ranks.ends[0].fenced(1);
     assert_eq!(ranks.ends[0].free[0], buffers_of(0));
-    assert_eq!(ranks.ends[0].kept_aside(), 0);
+    assert_eq!(ranks.ends[0].slots_retired(), 0);
     ranks.ends[0].fenced(1);
     assert_eq!(ranks.ends[0].free[0], buffers_of(0));
     assert!(ranks.send(0, 1, 0, 0, 8), "what is sent to the dead goes nowhere");

@@ -264,7 +264,7 @@ impl Giver {
     }
 
     /// Slots that nobody uses, since a dead user that is not fenced may still write there.
-    pub fn kept_aside(&self) -> usize {
+    pub fn slots_retired(&self) -> usize {
         if self.users.values().any(|user| user.dead) { SMALL * SLOTS as usize } else { 0 }
     }
 

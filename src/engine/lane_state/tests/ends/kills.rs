@@ -156,7 +156,7 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     let all_read = || uses.iter().all(|it| value(&it.again) != 0);
     until(&mut ranks, "a read has not ended", &all_read);
     let fabrics = [0, 2].map(|rank| ranks[rank].as_ref().unwrap().routes.clone());
-    let kept = || fabrics.iter().map(|routes| routes.fabric().kept_aside()).sum::<u64>();
+    let kept = || fabrics.iter().map(|routes| routes.fabric().slots_retired()).sum::<u64>();
     if seed.is_multiple_of(4) {
         // This wire can't fence.
         (0..100).for_each(|_| living(&mut ranks));
