@@ -34,7 +34,7 @@ impl Card {
     /// The card of a rank.
     pub fn of(rank: u32) -> Card {
         let rank = rank.to_le_bytes();
-        Card([b'M', b'P', b'I', 2, rank[0], rank[1], rank[2], rank[3]])
+        Card([b'M', b'P', b'I', 3, rank[0], rank[1], rank[2], rank[3]])
     }
 }
 
