@@ -241,9 +241,10 @@ typedef struct {
     void (*end)(void);
     /* May be 0. Called once for a notice with a number: libllcl has changed the signal's word, or
      * has refused to (status). The module then reports LLCL_WE_DONE of the write at the writer,
-     * with this status. It may send the answer together with other data for this peer, but must
-     * send it before the next poll() or arm() returns. The call may be made by any thread, also
-     * where threads is 2. */
+     * with this status. The answer may wait for other data for this peer, until the end of the next
+     * poll() that makes progress (where threads is 2: on the thread that has called open()). While
+     * one waits for a poll() of the calling thread arm() answers how 0. Any thread may call this,
+     * also where threads is 2. */
     void (*answer)(llcl_wire_lane_t *, uint64_t number, int32_t status);
 } llcl_wire_module_t;
 

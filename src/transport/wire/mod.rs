@@ -327,11 +327,10 @@ pub trait WireLane: Send {
     fn give_back(&mut self, frame: u64);
 
     /// Answers the write of a notice that has a number: its completion at the writer gets this
-    /// status. The wire sends the answer before the end of the next poll() or arm(), so that it may
-    /// join other data for this peer.
-    fn answer(&mut self, notice: u64, status: Status) {
-        let _ = (notice, status);
-    }
+    /// status. The answer may wait for other data for this peer, until the end of the next poll()
+    /// that makes progress. While one waits arm() returns [`Armed::PollNow`]. A wire whose notices
+    /// have no numbers does nothing here.
+    fn answer(&mut self, notice: u64, status: Status);
 
     /// Prepares for a sleep, which disarm() ends. Other threads may post in between; they may poll
     /// in between if the answer is [`Armed::PollAfter`].

@@ -2,7 +2,7 @@
 //! descriptor to sleep on, each with and without. In each cell the fault happens, and what the
 //! endpoint promises holds.
 
-use super::tests::Lane;
+use super::tests::{Around, Lane};
 use super::uses::{MANY, Ranks};
 use super::*;
 use crate::transport::remote::{Posting, What};
@@ -53,9 +53,9 @@ struct Seen {
 /// The lane of a rank that notes what it sees.
 struct Watch(u32, Lane, Arc<Seen>);
 
-impl WireLane for Watch {
-    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
-        self.1.connect(peer, card)
+impl Around for Watch {
+    fn inner(&mut self) -> &mut dyn WireLane {
+        &mut *self.1
     }
 
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
@@ -95,26 +95,6 @@ impl WireLane for Watch {
             frames.remove(at);
         }
         count
-    }
-
-    fn give_back(&mut self, frame: u64) {
-        self.1.give_back(frame);
-    }
-
-    fn arm(&mut self) -> Armed {
-        self.1.arm()
-    }
-
-    fn disarm(&mut self) {
-        self.1.disarm();
-    }
-
-    fn fence(&mut self, peer: u32) {
-        self.1.fence(peer);
-    }
-
-    fn close(&mut self, drain: Duration) -> Result<()> {
-        self.1.close(drain)
     }
 }
 

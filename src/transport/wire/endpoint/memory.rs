@@ -33,6 +33,10 @@ impl WireLane for Apart {
         counted(WIRE, || self.0.give_back(frame));
     }
 
+    fn answer(&mut self, notice: u64, status: Status) {
+        counted(WIRE, || self.0.answer(notice, status));
+    }
+
     fn arm(&mut self) -> Armed {
         counted(WIRE, || self.0.arm())
     }

@@ -111,6 +111,65 @@ fn the_dead_hold_up_nobody() {
 
 pub(super) type Lane = Box<dyn WireLane>;
 
+/// A lane of a test around another one, which does what the test does not replace.
+pub(super) trait Around: Send {
+    fn inner(&mut self) -> &mut dyn WireLane;
+
+    /// # Safety
+    /// As of WireLane::post().
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner().post(peer, class, commands) }
+    }
+
+    fn poll(&mut self, events: &mut [Event]) -> usize {
+        self.inner().poll(events)
+    }
+
+    fn close(&mut self, drain: Duration) -> Result<()> {
+        self.inner().close(drain)
+    }
+}
+
+impl<L: Around> WireLane for L {
+    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
+        self.inner().connect(peer, card)
+    }
+
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        // SAFETY: passed on to the caller.
+        unsafe { Around::post(self, peer, class, commands) }
+    }
+
+    fn poll(&mut self, events: &mut [Event]) -> usize {
+        Around::poll(self, events)
+    }
+
+    fn give_back(&mut self, frame: u64) {
+        self.inner().give_back(frame);
+    }
+
+    fn answer(&mut self, notice: u64, status: Status) {
+        self.inner().answer(notice, status);
+    }
+
+    fn arm(&mut self) -> Armed {
+        self.inner().arm()
+    }
+
+    fn disarm(&mut self) {
+        self.inner().disarm();
+    }
+
+    fn fence(&mut self, peer: u32) {
+        self.inner().fence(peer);
+    }
+
+    fn close(&mut self, drain: Duration) -> Result<()> {
+        Around::close(self, drain)
+    }
+}
+
 /// A simulated wire whose lane the test puts into one of its own.
 pub(super) struct Wrapped {
     pub wire: Simulated,
@@ -155,13 +214,6 @@ struct FragileLane {
     closed: bool,
 }
 
-impl FragileLane {
-    fn open(&mut self) -> &mut dyn WireLane {
-        assert!(!self.closed, "the lane is closed");
-        &mut *self.lane
-    }
-}
-
 fn fragile(wire: Simulated, flags: Arc<Flags>, given: Arc<AtomicU32>) -> Arc<Wrapped> {
     let wrap = Box::new(move |lane| {
         let (flags, given) = (flags.clone(), given.clone());
@@ -170,9 +222,10 @@ fn fragile(wire: Simulated, flags: Arc<Flags>, given: Arc<AtomicU32>) -> Arc<Wra
     Arc::new(Wrapped { wire, wrap })
 }
 
-impl WireLane for FragileLane {
-    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
-        self.open().connect(peer, card)
+impl Around for FragileLane {
+    fn inner(&mut self) -> &mut dyn WireLane {
+        assert!(!self.closed, "the lane is closed");
+        &mut *self.lane
     }
 
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
@@ -184,7 +237,7 @@ impl WireLane for FragileLane {
             return (0, Status::ERR_STATE);
         }
         // SAFETY: the caller keeps the contract of post().
-        unsafe { self.open().post(peer, class, commands) }
+        unsafe { self.inner().post(peer, class, commands) }
     }
 
     fn poll(&mut self, events: &mut [Event]) -> usize {
@@ -192,23 +245,7 @@ impl WireLane for FragileLane {
             events[0] = Event { status: -5, ..Event::about(Event::LOST, 1) };
             return 1;
         }
-        self.open().poll(events)
-    }
-
-    fn give_back(&mut self, frame: u64) {
-        self.open().give_back(frame);
-    }
-
-    fn arm(&mut self) -> Armed {
-        self.open().arm()
-    }
-
-    fn disarm(&mut self) {
-        self.open().disarm();
-    }
-
-    fn fence(&mut self, peer: u32) {
-        self.open().fence(peer);
+        self.inner().poll(events)
     }
 
     fn close(&mut self, drain: Duration) -> Result<()> {

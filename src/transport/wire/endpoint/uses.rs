@@ -1,7 +1,7 @@
 //! The tests send frames by tickets: in streams, beside ranks that die, are stopped, or cannot be
 //! fenced.
 
-use super::tests::{Lane, Wrapped};
+use super::tests::{Around, Lane, Wrapped};
 use super::*;
 use crate::transport::wire::Command;
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -28,9 +28,9 @@ fn is_of_frame(tag: u64) -> bool {
     tag >> 62 == 0
 }
 
-impl WireLane for Held {
-    fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
-        self.0.connect(peer, card)
+impl Around for Held {
+    fn inner(&mut self) -> &mut dyn WireLane {
+        &mut *self.0
     }
 
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
@@ -68,26 +68,6 @@ impl WireLane for Held {
             }
         }
         count
-    }
-
-    fn give_back(&mut self, frame: u64) {
-        self.0.give_back(frame);
-    }
-
-    fn arm(&mut self) -> Armed {
-        self.0.arm()
-    }
-
-    fn disarm(&mut self) {
-        self.0.disarm();
-    }
-
-    fn fence(&mut self, peer: u32) {
-        self.0.fence(peer);
-    }
-
-    fn close(&mut self, drain: Duration) -> Result<()> {
-        self.0.close(drain)
     }
 }
 

@@ -104,12 +104,13 @@ impl Nature {
     pub fn combinations() -> impl Iterator<Item = String> {
         let abilities = |bits: u64| [0, 1, 2, 3].map(|at| bits >> at & 1);
         let has = |[remote, atomics, inline, _]: &[u64; 4]| *remote == 1 || atomics + inline == 0;
-        (0..16).map(abilities).filter(has).zip(1..).map(|([remote, atomics, inline, fd], seed)| {
-        format!(
-            "{seed}:remote={remote}:atomics={atomics}:inline={}:fd={fd}:notices={remote}:message=0\
-             :shared=0:fence=1",
-            inline * 64
-        )
-    })
+        let name = |([remote, atomics, inline, fd], seed): ([u64; 4], u64)| {
+            let inline = inline * 64;
+            format!(
+                "{seed}:remote={remote}:atomics={atomics}:inline={inline}:fd={fd}\
+                 :notices={remote}:message=0:shared=0:fence=1"
+            )
+        };
+        (0..16).map(abilities).filter(has).zip(1..).map(name)
     }
 }

@@ -25,6 +25,8 @@ impl WireLane for Takes {
 
     fn give_back(&mut self, _: u64) {}
 
+    fn answer(&mut self, _: u64, _: Status) {}
+
     fn arm(&mut self) -> Armed {
         Armed::PollNow
     }
