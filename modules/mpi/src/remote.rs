@@ -1,11 +1,11 @@
 //! Reads and writes of peers' memory over two-sided messages; this file has the requester's side,
 //! `serving` the owner's.
 //!
-//! The requester packs operations into a request (see `message`),
-//! with the bytes of small writes. The owner's answers bring the status of each operation, and the
-//! bytes of small reads. The bytes of an operation larger than `INLINE` travel in a message of
-//! their own, directly from memory to memory. Both sides derive that message's tag from the
-//! operation's number at the requester.
+//! The requester packs operations into a request (see `message`), with the bytes of small writes.
+//! The owner's answers bring the status of each operation, and the bytes of small reads. An answer
+//! to writes with signal may travel in a request of the owner (`unsent`). The bytes of an operation
+//! larger than `INLINE` travel in a message of their own, directly from memory to memory. Both
+//! sides derive that message's tag from the operation's number at the requester.
 //!
 //! The thread that polls the owner's lane serves the requests. A requester has at most `WINDOW`
 //! requests to a peer unanswered; operations that are posted meanwhile travel together in the next

@@ -24,7 +24,8 @@ impl Lane {
         }
     }
 
-    /// Does the operations of a request, begins the large ones, and sends the answer. An operation
+    /// Does the operations of a request, begins the large ones, and sends the answer, or keeps it
+    /// if libllcl answers all of them. An operation
     /// that no libllcl would send ends the loop: the peer is faulty, and gets no answer for it.
     pub(crate) fn serve(&mut self, Came { bytes: request, size, peer, .. }: Came) {
         let mut left = request.get(..size).unwrap_or_default();

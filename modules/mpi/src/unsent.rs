@@ -5,7 +5,6 @@
 use crate::lane::Lane;
 use crate::message::{ANSWER_ENTRY, Message, SHORT, head_of, outcome};
 use crate::requests::ANSWERS;
-use std::collections::BTreeMap;
 
 /// An answer that may get further entries.
 pub(crate) struct Answer {
@@ -23,35 +22,34 @@ impl Answer {
 /// See the head of the file.
 #[derive(Default)]
 pub(crate) struct Unsent {
-    by_peer: BTreeMap<u32, Answer>,
-    /// Answers without room for further entries.
-    full: Vec<(u32, Answer)>,
+    /// By peer, the newest last. There are few: each poll() that makes progress sends them all.
+    answers: Vec<(u32, Answer)>,
     /// The writes of the notices that libllcl has not answered: peer, and number at the peer.
     notices: Vec<Option<(u32, u32)>>,
     free: Vec<usize>,
 }
 
 impl Unsent {
-    /// Takes the answer that waits for a message to the peer; an empty one if none does.
+    /// Takes the newest answer that waits for a message to the peer; an empty one if none does.
     pub(crate) fn take(&mut self, peer: u32) -> Answer {
-        self.by_peer.remove(&peer).unwrap_or_else(Answer::new)
+        let at = self.answers.iter().rposition(|(to, _)| *to == peer);
+        at.map_or_else(Answer::new, |at| self.answers.remove(at).1)
     }
 
     /// Keeps an answer for the next message to the peer.
     pub(crate) fn keep(&mut self, peer: u32, answer: Answer) {
         if answer.ended > 0 || answer.message.size() > 0 {
-            self.by_peer.insert(peer, answer);
+            self.answers.push((peer, answer));
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.by_peer.is_empty() && self.full.is_empty()
+        self.answers.is_empty()
     }
 
     /// Drops what is for a dead peer.
     pub(crate) fn forget(&mut self, peer: u32) {
-        self.by_peer.remove(&peer);
-        self.full.retain(|(of, _)| *of != peer);
+        self.answers.retain(|(to, _)| *to != peer);
     }
 
     /// The number by which libllcl answers a peer's write.
@@ -82,8 +80,7 @@ impl Lane {
         }
         let mut answer = self.unsent.take(peer);
         if !answer.message.has_room(ANSWER_ENTRY) {
-            let full = std::mem::replace(&mut answer, Answer::new());
-            self.unsent.full.push((peer, full));
+            self.unsent.keep(peer, std::mem::replace(&mut answer, Answer::new()));
         }
         answer.message.put(&[outcome(index, status), 0]);
         self.unsent.keep(peer, answer);
@@ -91,13 +88,10 @@ impl Lane {
 
     /// Sends the answers that no request has taken with it.
     pub(crate) fn send_answers(&mut self) {
-        let Unsent { by_peer, full, .. } = &mut self.unsent;
-        if by_peer.is_empty() && full.is_empty() {
-            return;
-        }
-        for (peer, answer) in full.drain(..).chain(std::mem::take(by_peer)).collect::<Vec<_>>() {
-            self.send_answer(peer, answer);
-        }
+        let mut answers = std::mem::take(&mut self.unsent.answers);
+        answers.drain(..).for_each(|(peer, answer)| self.send_answer(peer, answer));
+        // For its memory.
+        self.unsent.answers = answers;
     }
 
     pub(crate) fn send_answer(&mut self, peer: u32, Answer { message, ended }: Answer) {
