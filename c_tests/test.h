@@ -138,6 +138,7 @@ static inline int word_reaches(const uint64_t *word, uint64_t at_least, int64_t 
     }
     return 1;
 }
+
 #define AWAIT(word, at_least) CHECK(word_reaches((word), (at_least), TEST_PATIENCE_NS))
 
 /* For tests whose subject is what llcl_finalize does; every other test leaves it to the harness. */
