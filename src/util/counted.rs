@@ -6,7 +6,8 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The numbers of parts are smaller; 0 stands for allocations that belong to no part.
+/// The numbers of parts are smaller; 0 stands for allocations that belong to no part, which are not
+/// counted.
 pub const PARTS: usize = 4;
 
 static BYTES: [AtomicUsize; PARTS] = [const { AtomicUsize::new(0) }; PARTS];
@@ -74,8 +75,11 @@ unsafe impl GlobalAlloc for Counted {
             return pointer;
         }
         let part = PART.try_with(Cell::get).unwrap_or(0);
-        let now = BYTES[part].fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST[part].fetch_max(now, Ordering::Relaxed);
+        // Counters that all threads share would slow every test down.
+        if part != 0 {
+            let now = BYTES[part].fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+            MOST[part].fetch_max(now, Ordering::Relaxed);
+        }
         note_own(layout.size() as isize);
         // SAFETY: the allocation begins with `head` bytes, 16 or more.
         unsafe {
@@ -90,7 +94,10 @@ unsafe impl GlobalAlloc for Counted {
         // SAFETY: alloc() has moved it on by so much and has written the part there.
         unsafe {
             let pointer = pointer.sub(head);
-            BYTES[usize::from(pointer.read())].fetch_sub(layout.size(), Ordering::Relaxed);
+            let part = usize::from(pointer.read());
+            if part != 0 {
+                BYTES[part].fetch_sub(layout.size(), Ordering::Relaxed);
+            }
             self.0.dealloc(pointer, whole);
         }
     }

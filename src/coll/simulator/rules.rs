@@ -132,6 +132,13 @@ fn verify_cells(
     if let Some(pair) = cells.windows(2).find(same) {
         return Err(format!("cell {} of rank {} is signalled twice", pair[0].1, pair[0].0));
     }
+    let scratch: Vec<(Place, u64, &Step)> = steps(programs)
+        .flat_map(|(.., step)| {
+            let (places, size) = ranges(step.action);
+            places.into_iter().map(move |place| (place, size, step))
+        })
+        .filter(|(place, ..)| place.space == Space::Scratch)
+        .collect();
     for cell @ (rank, number, _, from) in cells {
         let (length, end) = (programs[rank].scratch, (u64::from(number) + 1) * CELL);
         if length < end {
@@ -140,15 +147,11 @@ fn verify_cells(
         if counters(cell) != 1 {
             return Err(format!("rank {from} signals rank {rank} in a cell, and otherwise"));
         }
-        for (.., step) in steps(programs) {
-            let (places, size) = ranges(step.action);
-            let inside = |place: &&Place| {
-                let touches = place.offset < end && place.offset + size > end - CELL_WORD;
-                place.rank == rank && place.space == Space::Scratch && touches
-            };
-            if places.iter().any(|place| inside(&place)) {
-                return Err(format!("{step:?} touches the word of cell {number} of rank {rank}"));
-            }
+        let inside = |(place, size, _): &&(Place, u64, &Step)| {
+            place.rank == rank && place.offset < end && place.offset + size > end - CELL_WORD
+        };
+        if let Some((.., step)) = scratch.iter().find(inside) {
+            return Err(format!("{step:?} touches the word of cell {number} of rank {rank}"));
         }
     }
     Ok(())
