@@ -120,7 +120,9 @@ unsafe fn do_at_once<P: Described>(
     // SAFETY: as the caller promises.
     let quickly = || unsafe { params.do_quickly(context, op) };
     if tier != Tier::Ended {
-        return complete_if(context, params.flags(), (None, params.on_complete()), quickly);
+        let completions = (None, params.on_complete());
+        // SAFETY: as the caller promises.
+        return unsafe { complete_if(context, params.flags(), completions, quickly) };
     }
     let plain = params.flags() & !FLAG_DONE == 0 && params.on_complete().as_engine().is_nothing();
     (plain && quickly()).then_some(LLCL_OK)

@@ -111,13 +111,17 @@ unsafe fn do_and_complete<P: Parameters>(context: &Context, params: &P) -> Optio
     let completions = (params.on_local(), params.on_complete());
     // SAFETY: as the caller promises.
     let quickly = || unsafe { params.do_quickly(context) };
-    complete_if(context, params.flags(), completions, quickly)
+    // SAFETY: as the caller promises.
+    unsafe { complete_if(context, params.flags(), completions, quickly) }
 }
 
 /// The part of do_and_complete() that is the same for all kinds of parameters. `done`: does the
 /// operation, or answers false.
+///
+/// # Safety
+/// The user keeps what the completions name until they have fired.
 #[inline(always)]
-pub(super) fn complete_if(
+pub(super) unsafe fn complete_if(
     context: &Context,
     flags: u32,
     (on_local, on_complete): (Option<&llcl_completion_t>, &llcl_completion_t),
@@ -136,7 +140,7 @@ pub(super) fn complete_if(
     if !on_local.is_none_or(|it| it.is_ready()) || !on_complete.is_ready() || !done() {
         return None;
     }
-    // SAFETY: is_ready() has checked both, and the user keeps them valid until they have fired.
+    // SAFETY: is_ready() has checked both; else as the caller promises.
     unsafe {
         if let Some(on_local) = on_local {
             on_local.fire(Status::OK, context.waiters());
@@ -190,7 +194,9 @@ unsafe extern "C" fn try_post_done<P: Parameters>(context: &llcl_context_t, p: &
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, p.peer().into()) } {
             Quick::Done => return LLCL_DONE,
-            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
+            // SAFETY: as the caller promises; the flag lets no completion fire, or can_call() or
+            // can_set() was asked above.
+            Quick::Wake(port) => return unsafe { wake_and_complete(&context.context, port, p) },
             Quick::No => {}
         }
     }
@@ -216,14 +222,19 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
                 unsafe { on_complete.call_now(context.context.waiters()) };
                 return LLCL_OK;
             }
-            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
+            // SAFETY: as the caller promises; the flag lets no completion fire, or can_call() or
+            // can_set() was asked above.
+            Quick::Wake(port) => return unsafe { wake_and_complete(&context.context, port, p) },
             Quick::No => {}
         }
     } else if plain && on_complete.can_set() {
         // SAFETY: as the caller promises.
         match unsafe { p.do_word(&context.context, peer) } {
-            Quick::Done => return complete(context.context.waiters(), on_complete),
-            Quick::Wake(port) => return wake_and_complete(&context.context, port, p),
+            // SAFETY: can_set() was asked; else as the caller promises.
+            Quick::Done => return unsafe { complete(context.context.waiters(), on_complete) },
+            // SAFETY: as the caller promises; the flag lets no completion fire, or can_call() or
+            // can_set() was asked above.
+            Quick::Wake(port) => return unsafe { wake_and_complete(&context.context, port, p) },
             Quick::No => {}
         }
     }
@@ -232,23 +243,34 @@ unsafe extern "C" fn try_post_and_complete<P: Parameters>(context: &llcl_context
 }
 
 /// Fires the completion, as the last step of a posting function. It has C's calling convention for
-/// the reason told at wake().
+/// the reason given at wake().
+///
+/// # Safety
+/// Its can_call() or can_set() has returned true to this thread, which has called no function of
+/// the user since; the user keeps what it names until it has fired.
 #[inline(never)]
-extern "C" fn complete(waiters: &Waiters, on_complete: &Completion) -> i32 {
-    // SAFETY: the callers have asked can_call() or can_set(), and the user keeps it valid until it
-    // has fired.
+unsafe extern "C" fn complete(waiters: &Waiters, on_complete: &Completion) -> i32 {
+    // SAFETY: as the caller promises.
     unsafe { on_complete.fire(Status::OK, waiters) };
     unforeseen_ok()
 }
 
-/// Like wake(), and fires the completion.
+/// Like wake(), and fires the completion, except with FLAG_DONE.
+///
+/// # Safety
+/// As of complete(), if the completion fires.
 #[cold]
 #[inline(never)]
-extern "C" fn wake_and_complete<P: Parameters>(context: &Context, port: &Port, params: &P) -> i32 {
+unsafe extern "C" fn wake_and_complete<P: Parameters>(
+    context: &Context,
+    port: &Port,
+    params: &P,
+) -> i32 {
     wake(port, params);
     match params.flags() {
         FLAG_DONE => LLCL_DONE,
-        _ => complete(context.waiters(), params.on_complete().as_engine()),
+        // SAFETY: as the caller promises.
+        _ => unsafe { complete(context.waiters(), params.on_complete().as_engine()) },
     }
 }
 

@@ -287,7 +287,8 @@ impl<'a> Blocking<'a> {
             target: Arc::into_raw(word.clone()).cast_mut().cast(),
             ..Completion::NOTHING
         };
-        match self.lane.put(&flush, &[]) {
+        // SAFETY: the flush keeps the word by its reference.
+        match unsafe { self.lane.put(&flush, &[]) } {
             Ok(asleep) => self.lane.wake_executor(asleep),
             Err(_) => {
                 // SAFETY: the reference for the flush, which was not accepted.
@@ -305,7 +306,8 @@ impl<'a> Blocking<'a> {
         let ended = AtomicU64::new(0);
         let mut flush = Command::new(Op::FLUSH, peer);
         flush.on_complete = Completion::store_on(&ended);
-        let asleep = self.until_accepted(|| self.lane.put(&flush, &[]))?;
+        // SAFETY: this function returns after the flush has set the word.
+        let asleep = self.until_accepted(|| unsafe { self.lane.put(&flush, &[]) })?;
         self.lane.wake_executor(asleep);
         self.until_set(&ended);
         self.flush_messages(peer, None);

@@ -177,7 +177,8 @@ impl Poster {
             on_local,
             on_complete: send.on_complete,
         };
-        let Some((tag, in_use)) = self.post.pending.insert(waiting) else {
+        // SAFETY: check() has checked the completions, and the user keeps what they name.
+        let Some((tag, in_use)) = (unsafe { self.post.pending.insert(waiting) }) else {
             return Err(Error::bare(Status::RETRY_NO_TAG));
         };
         self.post.counts.requests_high_water.raise(in_use);
@@ -255,7 +256,9 @@ impl Poster {
             // The pin keeps the region until the command is in the queue, where a flush finds it.
             let _pinned = pin();
             let payload = local.resolve(&self.routes, send.payload_size as u64)?;
-            let Some(admitted) = Admitted::begin(&self.post, message_sender, send.peer) else {
+            // SAFETY: check() has checked on_local; the user keeps what it names, and the payload.
+            let admitted = unsafe { Admitted::begin(&self.post, message_sender, send.peer) };
+            let Some(admitted) = admitted else {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             };
             let late = Box::new(Deferred {
@@ -278,7 +281,8 @@ impl Poster {
             command.local = Box::into_raw(late).cast();
             // SAFETY: made above; the queue has not taken the command.
             let discard = |_: &Error| drop(unsafe { take_deferred(command.local) });
-            self.lane.put(&command, &[]).inspect_err(discard)?
+            // SAFETY: the command has the box, and no completions.
+            unsafe { self.lane.put(&command, &[]) }.inspect_err(discard)?
         };
         match self.lane.execution() == Execution::Auto && send.flags & FLAG_DEFER == 0 {
             true => self.lane.wake_executor(asleep),

@@ -271,7 +271,9 @@ impl Poster {
             // The pin keeps the regions until the command is in the queue, where a flush finds it.
             let _pinned = pin();
             let command = Pieces::command(whole, self.list(&many.shape)?);
-            self.lane.put(&command, &[]).inspect_err(|_| discard(&command))?
+            // SAFETY: submit_many() has checked the completion, and the user keeps it and the local
+            // memory; the command has its box. After an error only this function has it.
+            unsafe { self.lane.put(&command, &[]).inspect_err(|_| discard(&command))? }
         };
         match many.flags & FLAG_DEFER {
             0 => self.lane.wake_executor(asleep),

@@ -129,7 +129,8 @@ impl Recall {
         asked.ended.store(0, Ordering::Relaxed);
         let mut command = Command::new(Op::UNMAP, peer);
         command.on_complete = Completion::store_on(&asked.ended);
-        let Ok(asleep) = lane.put(&command, &[]) else { return false };
+        // SAFETY: the word stays where it is until the context ends, which waits for the lane.
+        let Ok(asleep) = (unsafe { lane.put(&command, &[]) }) else { return false };
         asked.wave = wave;
         self.wave = wave;
         lane.leave_to_others(asleep);

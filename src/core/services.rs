@@ -201,12 +201,12 @@ impl Services {
     /// Accepts a notice; see engine::notices. RETRY_QUEUE_FULL: it was not accepted.
     pub fn notify(&self, notice: &Notice, ends: &Arc<dyn Ended>) -> Result<()> {
         let command = notices::command(notice, ends)?;
-        let put = self.lane.put(&command, &[]).or_else(|error| match self.lane.make_room() {
-            true => self.lane.put(&command, &[]),
-            false => Err(error),
-        });
+        // SAFETY: the command was made above, and it is put once.
+        let put = || unsafe { self.lane.put(&command, &[]) };
+        let put = put().or_else(|error| if self.lane.make_room() { put() } else { Err(error) });
+        // SAFETY: after an error only this function has the command.
         put.map(|asleep| self.lane.wake_executor(asleep))
-            .inspect_err(|_| notices::take_back(&command))
+            .inspect_err(|_| unsafe { notices::take_back(&command) })
     }
 
     /// Fires a completion.

@@ -97,7 +97,9 @@ impl Context {
         };
         let Some(place) = place else { return false };
         request.command.local = place;
-        let posted = self.lane.offload(&request.command);
+        // SAFETY: the completions are valid, as the caller has checked; their user keeps them and
+        // the local memory.
+        let posted = unsafe { self.lane.offload(&request.command) };
         drop(pinned);
         match posted {
             Some(posted) => {
@@ -255,7 +257,8 @@ impl Poster {
                 Ok(Accepted::Fires)
             }
             _ if execution == Execution::Direct => {
-                self.lane.post_directly(*command, *local).map(|()| Accepted::Fires)
+                // SAFETY: as above, and the user keeps the local memory.
+                unsafe { self.lane.post_directly(*command, *local) }.map(|()| Accepted::Fires)
             }
             _ => self.queue(request),
         }
@@ -272,7 +275,9 @@ impl Poster {
                 true => unsafe { std::slice::from_raw_parts(command.local, command.size as usize) },
                 false => &[],
             };
-            self.lane.put(&command, bytes)?
+            // SAFETY: check() has checked the completions; their user keeps them and the local
+            // memory.
+            unsafe { self.lane.put(&command, bytes)? }
         };
         match request.flags & FLAG_DEFER {
             0 => self.lane.wake_executor(asleep),

@@ -71,10 +71,15 @@ pub struct InFlight {
 
 impl InFlight {
     /// A command that was not sent yet. `carried`: its bytes must be copied now.
-    pub fn new(mut command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
+    ///
+    /// # Safety
+    /// As of Lane::put(), until the operation has ended, which it does once. A command that occurs
+    /// only in the in-flight table was made by the code that [`Op`] names; it is the only one for
+    /// its message or its pieces.
+    pub unsafe fn new(mut command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
         let mut bytes = None;
         if carried && stage != Stage::Word {
-            // SAFETY: `local` is valid for `size` bytes during this call.
+            // SAFETY: as the caller promises, `local` is valid for `size` bytes during this call.
             let source =
                 unsafe { std::slice::from_raw_parts(command.local, command.size as usize) };
             let mut copy: Box<[u8]> = source.into();
@@ -82,7 +87,8 @@ impl InFlight {
             bytes = Some(copy);
         }
         if command.op.is_many() {
-            bytes = Some(many::bytes(&command));
+            // SAFETY: as the caller promises.
+            bytes = Some(unsafe { many::bytes(&command) });
         }
         let (has_place, sent, answer) = (false, false, None);
         InFlight { command, stage, has_place, sent, answer, order, bytes }
@@ -127,7 +133,8 @@ impl InFlight {
                 self.bytes.as_deref().unwrap_or_default()
             }
             Stage::Data { .. } if self.command.op == Op::NOTICE => {
-                PostedNotice::of(&self.command).bytes()
+                // SAFETY: the promise of new(); the operation has not ended.
+                unsafe { PostedNotice::of(&self.command) }.bytes()
             }
             Stage::Data { done } if self.command.op != Op::READ => {
                 let from = self.command.local.wrapping_add(done as usize);
@@ -144,7 +151,8 @@ impl InFlight {
     pub fn take_bytes(&self, bytes: &[u8]) -> bool {
         let Stage::Data { done } = self.stage else { return bytes.is_empty() };
         if self.command.op == Op::READ_MANY {
-            return many::take_bytes(&self.command, bytes);
+            // SAFETY: the promise of new(); the operation has not ended.
+            return unsafe { many::take_bytes(&self.command, bytes) };
         }
         if self.command.op != Op::READ {
             return bytes.is_empty();
@@ -192,7 +200,8 @@ impl InFlight {
                 if command.op == Op::READ_MANY { READ_MANY } else { WRITE_MANY }
             }
             Stage::Data { .. } if command.op == Op::NOTICE => {
-                words = PostedNotice::of(command).words();
+                // SAFETY: the promise of new(); the operation has not ended.
+                words = unsafe { PostedNotice::of(command) }.words();
                 NOTICE
             }
             Stage::Data { done } if self.brings_signal(done) => {

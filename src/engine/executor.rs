@@ -74,9 +74,13 @@ impl LaneState {
                 self.consumer.release(slots - released);
                 released = slots;
             }
-            let done = match extra {
-                0 => self.execute_one(routes, command, false),
-                _ => self.execute_carried(routes, command, (slots - released, extra)),
+            // SAFETY: the promise of Lane::put(). The slot is released behind an executed command,
+            // so each is executed once.
+            let done = unsafe {
+                match extra {
+                    0 => self.execute_one(routes, command, false),
+                    _ => self.execute_carried(routes, command, (slots - released, extra)),
+                }
             };
             if !done {
                 break;
@@ -93,17 +97,21 @@ impl LaneState {
     /// it into the in-flight table and posts it. False: the table is full; the caller tries the
     /// command again later, and a command of many pieces goes on behind the pieces that were begun.
     /// `carried`: the command's bytes are valid only during this call.
-    pub(super) fn execute_one(&mut self, routes: &Routes, command: Command, carried: bool) -> bool {
+    ///
+    /// # Safety
+    /// As of Lane::put(); each command is executed once.
+    pub(super) unsafe fn execute_one(
+        &mut self,
+        routes: &Routes,
+        command: Command,
+        carried: bool,
+    ) -> bool {
         match command.op {
             Op::NOTHING => return true,
-            Op::FLUSH => {
-                self.start_flush(routes, command);
-                return true;
+            Op::FLUSH | Op::MESSAGE | Op::PIECES | Op::UNMAP | Op::NOTICE => {
+                // SAFETY: as the caller promises.
+                return unsafe { self.begin_other(routes, command) };
             }
-            Op::MESSAGE => return self.start_message(routes, &command),
-            Op::PIECES => return self.start_pieces(routes, &command),
-            Op::UNMAP => return self.start(routes, command, Stage::Word, false),
-            Op::NOTICE => return self.start(routes, command, Stage::Data { done: 0 }, false),
             // The data must not be written before the table has room for the signal's request:
             // the retry would write the data again.
             Op::WRITE_SIGNAL
@@ -114,19 +122,21 @@ impl LaneState {
             }
             _ => {}
         }
-        // SAFETY: the command was accepted, and its user keeps its memory valid until it has ended;
-        // the bytes of one that is `carried` are valid during this call.
+        // SAFETY: as the caller promises; the bytes of a `carried` command are valid during this
+        // call.
         let end =
             unsafe { by_caller::attempt_accepted(routes, &command, Local::Pointer(command.local)) };
         let stage = match end {
             Ok(Outcome::Done) => {
-                fire(routes, &command, Status::OK);
+                // SAFETY: as the caller promises.
+                unsafe { fire(routes, &command, Status::OK) };
                 return true;
             }
             // Another thread is in its first use of the region, see Port::learn().
             Err(error) if error.status.is_retry() => return false,
             Err(error) => {
-                fire_failure(routes, &command, &error);
+                // SAFETY: as the caller promises.
+                unsafe { fire_failure(routes, &command, &error) };
                 return true;
             }
             Ok(Outcome::SignalNeedsOwner) => Stage::Word,
@@ -139,12 +149,37 @@ impl LaneState {
                 InFlight::first_posted(command.size, routes.fabric().remote_most())
             }
         };
-        self.start(routes, command, stage, carried)
+        // SAFETY: as the caller promises.
+        unsafe { self.start(routes, command, stage, carried) }
+    }
+
+    /// Begins a command that is neither a read, a write nor an atomic.
+    ///
+    /// # Safety
+    /// As of execute_one().
+    #[inline]
+    unsafe fn begin_other(&mut self, routes: &Routes, command: Command) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match command.op {
+                Op::FLUSH => {
+                    self.start_flush(routes, command);
+                    true
+                }
+                Op::MESSAGE => self.start_message(routes, &command),
+                Op::PIECES => self.start_pieces(routes, &command),
+                Op::NOTICE => self.start(routes, command, Stage::Data { done: 0 }, false),
+                _ => self.start(routes, command, Stage::Word, false),
+            }
+        }
     }
 
     /// Like `execute_one`, for the command at `at`, whose bytes lie in the `extra` slots behind it.
+    ///
+    /// # Safety
+    /// As of execute_one().
     #[inline(never)]
-    fn execute_carried(
+    unsafe fn execute_carried(
         &mut self,
         routes: &Routes,
         mut command: Command,
@@ -157,6 +192,7 @@ impl LaneState {
             }
         }
         command.local = bytes.as_mut_ptr();
-        self.execute_one(routes, command, true)
+        // SAFETY: as the caller promises.
+        unsafe { self.execute_one(routes, command, true) }
     }
 }

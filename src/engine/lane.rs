@@ -97,8 +97,16 @@ impl Lane {
     /// Puts a command into the queue, with the bytes that it carries. If the command's local side
     /// is in a region, the caller is pinned until this returns. Then it calls `wake_executor` with
     /// the result.
+    ///
+    /// # Safety
+    /// Both completions are valid, and their user keeps what they name until they have fired, and
+    /// the memory at `local` until the operation has ended. If `local` is a box (see [`Op`]), only
+    /// this command has it, and after success it belongs to the lane. After an error nothing has
+    /// happened.
+    ///
+    /// [`Op`]: crate::engine::command::Op
     #[inline]
-    pub fn put(&self, command: &Command, bytes: &[u8]) -> Result<bool> {
+    pub unsafe fn put(&self, command: &Command, bytes: &[u8]) -> Result<bool> {
         let extra = slots_for(bytes.len());
         let Some(mut reservation) = self.queue.reserve(1 + extra) else {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
@@ -131,8 +139,11 @@ impl Lane {
     /// Puts a command that carries no bytes into the queue, for the progress thread. None: the
     /// queue is full, or it is another thread's turn. The caller passes the result to `offloaded`
     /// as soon as it is not pinned any more.
+    ///
+    /// # Safety
+    /// As of put().
     #[inline]
-    pub fn offload(&self, command: &Command) -> Option<Posted> {
+    pub unsafe fn offload(&self, command: &Command) -> Option<Posted> {
         if !self.room.admits() {
             return None;
         }
@@ -207,7 +218,11 @@ impl Lane {
     /// Executes a command at once, without the queue. It looks `local` up while it holds the role,
     /// so the region stays: a thread that frees a region first waits for a flush, which needs the
     /// role.
-    pub fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
+    ///
+    /// # Safety
+    /// As of put(), for the memory that `local` names; the bytes of a command that carries them are
+    /// valid during this call.
+    pub unsafe fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
         let Some(mut work) = self.handover.take() else {
             return Err(Error::bare(Status::RETRY_BUSY));
         };
@@ -218,7 +233,8 @@ impl Lane {
         let room = found.map(|place| {
             let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
             command.local = place;
-            let room = work.execute_one(&self.routes, command, carried);
+            // SAFETY: as the caller promises.
+            let room = unsafe { work.execute_one(&self.routes, command, carried) };
             work.post_gathered(&self.routes);
             room
         });

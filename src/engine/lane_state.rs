@@ -1,12 +1,11 @@
 //! The state that the lane's role protects: that of the executor and of the completer.
 
 use crate::engine::by_owner::{InFlight, Stage};
-use crate::engine::command::{ALL_PEERS, Command, Op, PIECE};
+use crate::engine::command::Command;
 use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
-use crate::engine::messages::deferred::{DeferredQueue, take_deferred};
+use crate::engine::messages::deferred::DeferredQueue;
 use crate::engine::messages::sender::AmSender;
-use crate::engine::notices;
 use crate::engine::peer_turns::PeerTurns;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
@@ -14,7 +13,7 @@ use crate::engine::send_queue::{SendQueue, Sent};
 use crate::transport::remote::Posting;
 use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply, SMALL_REQUEST};
 use crate::util::admission::Admission;
-use crate::util::status::{Error, Status};
+use crate::util::status::Status;
 use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -200,7 +199,10 @@ impl LaneState {
 
     /// Puts a command into the in-flight table and posts its first stage. False: the table is full.
     /// `carried`: the command's bytes are valid only during this call.
-    pub(super) fn start(
+    ///
+    /// # Safety
+    /// As of InFlight::new().
+    pub(super) unsafe fn start(
         &mut self,
         routes: &Routes,
         command: Command,
@@ -211,7 +213,8 @@ impl LaneState {
             return false;
         }
         self.order += 1;
-        self.ask(routes, InFlight::new(command, stage, self.order, carried))
+        // SAFETY: as the caller promises.
+        self.ask(routes, unsafe { InFlight::new(command, stage, self.order, carried) })
     }
 
     /// Puts an operation into the in-flight table and posts its stage. False: the table is full.
@@ -252,7 +255,10 @@ impl LaneState {
     }
 
     /// Begins a flush, which ends at once if no older operation is under way.
-    pub(super) fn start_flush(&mut self, routes: &Routes, command: Command) {
+    ///
+    /// # Safety
+    /// As of Lane::put(); each command is begun once.
+    pub(super) unsafe fn start_flush(&mut self, routes: &Routes, command: Command) {
         self.order += 1;
         self.flushes.push((command, self.order));
         self.end_flushes(routes);
@@ -311,139 +317,12 @@ impl LaneState {
         self.post.counts.owner_requests.up_alone(u64::from(!operation.command.op.is_own()));
         Sent::Done
     }
-
-    /// Ends an operation: releases its entry and large slot and fires its completion.
-    pub(super) fn end(&mut self, routes: &Routes, tag: Tag, status: Status) {
-        let Some(mut operation) = self.slots.remove(tag) else { return };
-        if status == Status::ERR_CANCELED && operation.is_posted() {
-            // The network may still read the copied bytes.
-            operation.take_copy().into_iter().for_each(|bytes| routes.fabric().keep(bytes));
-        }
-        if operation.has_place {
-            self.give_place_back(operation.command.peer);
-        }
-        self.own -= usize::from(operation.command.op.is_own());
-        if !operation.sent {
-            self.unsent -= 1;
-        }
-        match operation.command.op {
-            Op::MESSAGE => self.payload_written(&operation.command, status),
-            Op::READ_MANY | Op::WRITE_MANY => self.end_pieces(routes, &operation, status),
-            Op::READ | Op::WRITE if operation.command.code == PIECE => {
-                self.end_pieces(routes, &operation, status);
-            }
-            Op::IMPORT => imported(routes, &operation.command, status),
-            Op::NOTICE => notices::end(&operation.command, status),
-            _ => fire(routes, &operation.command, status),
-        }
-        if status == Status::ERR_KEY {
-            refused(routes, &operation);
-        }
-        self.count_under_way();
-        self.end_flushes(routes);
-    }
-
-    /// Ends the flushes that wait for no older operation any more.
-    pub(super) fn end_flushes(&mut self, routes: &Routes) {
-        let mut at = 0;
-        while let Some((flush, order)) = self.flushes.get(at) {
-            let fits = |peer: u32| flush.peer == ALL_PEERS || flush.peer == peer;
-            let before = |it: &InFlight| {
-                it.order < *order && fits(it.command.peer) && !it.command.op.is_own()
-            };
-            let busy = self.slots.iter().any(|(_, it)| before(it))
-                || self.deferred.has_before(*order, fits);
-            if busy {
-                at += 1;
-            } else {
-                let (flush, _) = self.flushes.remove(at);
-                fire(routes, &flush, Status::OK);
-            }
-        }
-    }
-
-    /// Ends all operations in the table for which `fits`; returns their number.
-    fn end_if(
-        &mut self,
-        routes: &Routes,
-        status: Status,
-        fits: impl Fn(&InFlight) -> bool,
-    ) -> usize {
-        let tags: Vec<Tag> =
-            self.slots.iter().filter(|(_, it)| fits(it)).map(|(tag, _)| tag).collect();
-        for tag in &tags {
-            self.end(routes, *tag, status);
-        }
-        tags.len()
-    }
-
-    /// Ends the operations and messages that are pending on dead peers.
-    fn mark_dead(&mut self, routes: &Routes) -> usize {
-        let ended = self.post.end_all(Status::ERR_PEER_DEAD, |peer| routes.is_dead(peer));
-        ended
-            + self.end_if(routes, Status::ERR_PEER_DEAD, |operation| {
-                // The network may use this rank's memory until it reports the completion.
-                routes.is_dead(operation.command.peer) && !(operation.is_posted() && operation.sent)
-            })
-    }
-
-    /// Cancels all operations in the queue and in flight; returns their number.
-    pub(super) fn cancel(&mut self, routes: &Routes) -> usize {
-        let mut count = 0;
-        while let Some((command, extra)) = self.consumer.peek(0).map(QueueEntry::take) {
-            // The marks of its carried bytes were set before its own, so all are released together.
-            let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
-            match command.op {
-                Op::NOTHING => {}
-                Op::FLUSH => self.start_flush(routes, command),
-                Op::MESSAGE => {
-                    // SAFETY: the command has the box of its message, and ends here.
-                    unsafe { take_deferred(command.local) }.end(&self.post, Status::ERR_CANCELED);
-                    count += 1;
-                }
-                Op::PIECES => {
-                    let failure = Error::bare(Status::ERR_CANCELED);
-                    // SAFETY: the command has the box of its pieces. Those in flight end below.
-                    unsafe { self.end_piece(routes, command.local.cast(), Some(failure), 0) };
-                    count += 1;
-                }
-                Op::NOTICE => notices::end(&command, Status::ERR_CANCELED),
-                _ => {
-                    fire(routes, &command, Status::ERR_CANCELED);
-                    count += 1;
-                }
-            }
-            self.consumer.release(shown);
-        }
-        self.cancel_questions(routes);
-        count += self.end_if(routes, Status::ERR_CANCELED, |_| true);
-        count += self.deferred.cancel(&self.post);
-        self.count_under_way();
-        self.end_flushes(routes);
-        count
-    }
-}
-
-/// Fires the completions of a command that has ended; see fire_failure() for a failed one.
-pub(super) fn fire(routes: &Routes, command: &Command, status: Status) {
-    if status != Status::OK {
-        return fire_failure(routes, command, &Error::bare(status));
-    }
-    // SAFETY: an accepted command, which ends once; its user keeps what its completions name.
-    unsafe { command.fire(status, routes.waiters()) };
-}
-
-/// Fires the completions of a command that has failed. If it has none, the next flush reports it.
-pub(super) fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
-    if command.on_local.is_nothing() && command.on_complete.is_nothing() {
-        return routes.unreported().note_command(command, error);
-    }
-    // SAFETY: as in fire().
-    unsafe { command.fire(error.status, routes.waiters()) };
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+mod end;
 mod questions;
-use questions::{imported, refused};
+
+pub(super) use end::{fire, fire_failure};

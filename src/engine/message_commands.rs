@@ -12,13 +12,16 @@ use crate::util::status::Status;
 impl LaneState {
     /// Sends a message or puts it into the queue of deferred messages. False: the in-flight table
     /// is full, and nothing has happened.
-    pub(super) fn start_message(&mut self, routes: &Routes, command: &Command) -> bool {
+    ///
+    /// # Safety
+    /// As of execute_one().
+    pub(super) unsafe fn start_message(&mut self, routes: &Routes, command: &Command) -> bool {
         // The queue of deferred messages needs no such check: `Admitted` bounds it for each peer
         // when a message is accepted. The write of a payload needs an entry in the table.
         if self.slots.is_full() {
             return false;
         }
-        // SAFETY: a command Op::MESSAGE has the box of its message, and is executed once.
+        // SAFETY: as the caller promises, it has the box of its message, and is executed once.
         let mut deferred = unsafe { take_deferred(command.local) };
         self.order += 1;
         deferred.order = self.order;
@@ -29,16 +32,17 @@ impl LaneState {
                 unsafe { by_caller::attempt_accepted(routes, &write, Local::Pointer(write.local)) };
             match end {
                 Ok(Outcome::Done) => deferred.needs_data = false,
-                Err(error) => deferred.end(&self.post, error.status),
+                Err(error) => {
+                    deferred.end(&self.post, error.status);
+                    return true;
+                }
                 Ok(_) => {
                     write.op = Op::MESSAGE;
                     write.operand = Box::into_raw(deferred) as u64;
-                    self.start(routes, write, Stage::Data { done: 0 }, false);
-                    return true;
+                    // SAFETY: the write has the message's box and no completions; the message's
+                    // user keeps the payload.
+                    return unsafe { self.start(routes, write, Stage::Data { done: 0 }, false) };
                 }
-            }
-            if deferred.needs_data {
-                return true;
             }
         }
         self.send_or_keep(deferred);
@@ -46,8 +50,11 @@ impl LaneState {
     }
 
     /// The write of a LONG message's payload has ended: sends the message, or reports the failure.
-    pub(super) fn payload_written(&mut self, write: &Command, status: Status) {
-        // SAFETY: the write was made for this message, has its box, and ends once.
+    ///
+    /// # Safety
+    /// start_message() has made the write, and this is its only end.
+    pub(super) unsafe fn payload_written(&mut self, write: &Command, status: Status) {
+        // SAFETY: as the caller promises, the write has the message's box.
         let mut deferred = unsafe { take_deferred(write.operand as *mut u8) };
         if status != Status::OK {
             return deferred.end(&self.post, status);

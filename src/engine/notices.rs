@@ -63,9 +63,12 @@ pub(super) struct PostedNotice {
 
 impl PostedNotice {
     /// The notice of a command.
-    pub(super) fn of(command: &Command) -> &PostedNotice {
+    ///
+    /// # Safety
+    /// command() has made it, and it has not ended.
+    pub(super) unsafe fn of(command: &Command) -> &PostedNotice {
         debug_assert!(command.op == Op::NOTICE);
-        // SAFETY: made by command(), and the box is dropped by end() alone, with the command's end.
+        // SAFETY: as the caller promises; only end() and take_back() drop the box.
         unsafe { &*command.local.cast::<PostedNotice>() }
     }
 
@@ -78,15 +81,18 @@ impl PostedNotice {
     }
 }
 
-/// Ends a command of Op::NOTICE, once.
-pub(super) fn end(command: &Command, status: Status) {
-    // SAFETY: as in PostedNotice::of(); each command ends once.
+/// Ends a command of Op::NOTICE.
+///
+/// # Safety
+/// As of PostedNotice::of().
+pub(super) unsafe fn end(command: &Command, status: Status) {
+    // SAFETY: as the caller promises; this is the end.
     let posted = unsafe { Box::from_raw(command.local.cast::<PostedNotice>()) };
     posted.ends.ended(command.peer, posted.bytes.len(), status);
 }
 
-/// The command that sends a notice, of whose end `ends` is told. It is put into the lane, or taken
-/// back.
+/// The command that sends a notice, whose end is reported to `ends`. It is put into the lane, or
+/// taken back.
 pub fn command(notice: &Notice, ends: &Arc<dyn Ended>) -> Result<Command> {
     let Notice { peer, name, words: [first, second, third], keep, bytes } = *notice;
     if bytes.len() > MOST {
@@ -101,9 +107,12 @@ pub fn command(notice: &Notice, ends: &Arc<dyn Ended>) -> Result<Command> {
 }
 
 /// Frees a command that was not accepted; Ended::ended() is not called.
-pub fn take_back(command: &Command) {
+///
+/// # Safety
+/// command() has made it, and it is not used again.
+pub unsafe fn take_back(command: &Command) {
     debug_assert!(command.op == Op::NOTICE);
-    // SAFETY: the box is from command(), and only this command has it.
+    // SAFETY: as the caller promises.
     drop(unsafe { Box::from_raw(command.local.cast::<PostedNotice>()) });
 }
 

@@ -12,7 +12,10 @@ use crate::util::status::{Error, Status};
 impl LaneState {
     /// Begins the pieces that were not begun. False: the in-flight table is full; the caller calls
     /// this again later.
-    pub(super) fn start_pieces(&mut self, routes: &Routes, command: &Command) -> bool {
+    ///
+    /// # Safety
+    /// As of execute_one().
+    pub(super) unsafe fn start_pieces(&mut self, routes: &Routes, command: &Command) -> bool {
         let place = command.local.cast::<Pieces>();
         loop {
             // SAFETY: the Pieces lives while `open` is not 0, and this thread, which holds the
@@ -44,7 +47,8 @@ impl LaneState {
                     pieces.open += 1;
                     let most = routes.fabric().remote_most();
                     let stage = InFlight::first_posted(piece.size, most);
-                    let begun = self.start(routes, piece, stage, false);
+                    // SAFETY: `open` counts the entry; else as the caller promises.
+                    let begun = unsafe { self.start(routes, piece, stage, false) };
                     debug_assert!(begun, "there was room");
                 }
                 Ok(_) => {
@@ -53,7 +57,9 @@ impl LaneState {
                     let (begin, count) = many.unwrap_or((piece, 1));
                     pieces.next += count;
                     pieces.open += 1;
-                    let begun = self.start(routes, begin, Stage::Data { done: 0 }, false);
+                    // SAFETY: as above.
+                    let begun =
+                        unsafe { self.start(routes, begin, Stage::Data { done: 0 }, false) };
                     debug_assert!(begun, "there was room");
                 }
             }
@@ -69,10 +75,18 @@ impl LaneState {
     }
 
     /// The operation of one or more pieces has ended.
-    pub(super) fn end_pieces(&mut self, routes: &Routes, operation: &InFlight, status: Status) {
+    ///
+    /// # Safety
+    /// start_pieces() has begun it, and this is its only end.
+    pub(super) unsafe fn end_pieces(
+        &mut self,
+        routes: &Routes,
+        operation: &InFlight,
+        status: Status,
+    ) {
         let failure = (status != Status::OK).then(|| Error::bare(status));
         let place = operation.command.operand as *mut Pieces;
-        // SAFETY: the operation is that of a piece, which has ended once.
+        // SAFETY: as the caller promises, `open` counts it.
         unsafe { self.end_piece(routes, place, failure, operation.order) };
     }
 
@@ -91,25 +105,30 @@ impl LaneState {
         order: u64,
     ) {
         // SAFETY: as the caller promises.
-        match unsafe { end_one(place, failure) } {
+        let Some((whole, failure)) = (unsafe { end_one(place, failure) }) else { return };
+        // SAFETY: here and below, `whole` was accepted, and its last piece has ended: it ends once.
+        match failure {
+            Some(error) => return unsafe { fire_failure(routes, &whole, &error) },
+            None if whole.op != Op::WRITE_SIGNAL => {
+                return unsafe { fire(routes, &whole, Status::OK) };
+            }
             None => {}
-            Some((whole, Some(error))) => fire_failure(routes, &whole, &error),
-            Some((whole, None)) if whole.op != Op::WRITE_SIGNAL => fire(routes, &whole, Status::OK),
-            Some((whole, None)) => {
-                let signal = whole.signal_alone();
-                let nowhere = Local::Pointer(std::ptr::null_mut());
-                // SAFETY: the signal has no result, so its place may be null.
-                match unsafe { by_caller::attempt_accepted(routes, &signal, nowhere) } {
-                    Ok(Outcome::Done) => fire(routes, &signal, Status::OK),
-                    Err(error) if !error.status.is_retry() => {
-                        fire_failure(routes, &signal, &error);
-                    }
-                    _ => {
-                        let begun =
-                            self.ask(routes, InFlight::new(signal, Stage::Word, order, false));
-                        debug_assert!(begun, "a slot was left");
-                    }
-                }
+        }
+        let signal = whole.signal_alone();
+        let nowhere = Local::Pointer(std::ptr::null_mut());
+        // SAFETY: the signal has no result, so its place may be null.
+        match unsafe { by_caller::attempt_accepted(routes, &signal, nowhere) } {
+            // SAFETY: as above.
+            Ok(Outcome::Done) => unsafe { fire(routes, &signal, Status::OK) },
+            Err(error) if !error.status.is_retry() => {
+                // SAFETY: as above.
+                unsafe { fire_failure(routes, &signal, &error) };
+            }
+            _ => {
+                // SAFETY: as above.
+                let operation = unsafe { InFlight::new(signal, Stage::Word, order, false) };
+                let begun = self.ask(routes, operation);
+                debug_assert!(begun, "a slot was left");
             }
         }
     }

@@ -103,8 +103,11 @@ impl Pieces {
 }
 
 /// Frees a command that was not queued; no completion fires.
-pub fn discard(command: &Command) {
-    // SAFETY: made by Pieces::command(), and only this command has it.
+///
+/// # Safety
+/// Pieces::command() has made it, and it is not used again.
+pub unsafe fn discard(command: &Command) {
+    // SAFETY: as the caller promises.
     drop(unsafe { Box::from_raw(command.local.cast::<Pieces>()) });
 }
 

@@ -55,8 +55,11 @@ impl Call {
     }
 
     /// The message was not accepted: drops the completion's reference.
-    pub(super) fn refused(send: &Send) {
-        // SAFETY: from in_place_of(), and the completion does not fire.
+    ///
+    /// # Safety
+    /// in_place_of() has made the message, whose completion does not fire.
+    pub(super) unsafe fn refused(send: &Send) {
+        // SAFETY: as the caller promises.
         drop(unsafe { Arc::from_raw(send.on_complete.target.cast_const().cast::<Call>()) });
     }
 

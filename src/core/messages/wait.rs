@@ -150,12 +150,14 @@ impl Context {
             match self.am_try(&own) {
                 Err(error) if error.status.is_retry() => {
                     if !blocking.pause_or(&mut backoff, deadline) {
-                        Call::refused(&own);
+                        // SAFETY: made above, and no attempt was accepted.
+                        unsafe { Call::refused(&own) };
                         return Err(Error::bare(Status::ERR_TIMEOUT));
                     }
                 }
                 Err(error) => {
-                    Call::refused(&own);
+                    // SAFETY: as above.
+                    unsafe { Call::refused(&own) };
                     return Err(error);
                 }
                 Ok(_) => break,

@@ -13,9 +13,12 @@ use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 
 /// The pieces of a command READ_MANY or WRITE_MANY.
-fn pieces(command: &Command) -> &[Piece] {
+///
+/// # Safety
+/// Pieces::peek_many() has made it, and the operation has not ended.
+unsafe fn pieces(command: &Command) -> &[Piece] {
     debug_assert!(matches!(command.op, Op::READ_MANY | Op::WRITE_MANY));
-    // SAFETY: made by Pieces::peek_many() of a list that lives until the command has ended.
+    // SAFETY: as the caller promises; the list lives until the operation has ended.
     unsafe { std::slice::from_raw_parts(command.local.cast(), command.compare as usize) }
 }
 
@@ -36,8 +39,12 @@ unsafe fn copy_piece(from: &[u8], to: *mut u8) {
 }
 
 /// The bytes of the request: the entries, and those of the pieces of a write.
-pub(super) fn bytes(command: &Command) -> Box<[u8]> {
-    let (list, is_write) = (pieces(command), command.op == Op::WRITE_MANY);
+///
+/// # Safety
+/// As of pieces().
+pub(super) unsafe fn bytes(command: &Command) -> Box<[u8]> {
+    // SAFETY: as the caller promises.
+    let (list, is_write) = (unsafe { pieces(command) }, command.op == Op::WRITE_MANY);
     let data = if is_write { command.size as usize } else { 0 };
     let mut bytes = Vec::with_capacity(list.len() * ENTRY + data);
     for piece in list {
@@ -52,9 +59,13 @@ pub(super) fn bytes(command: &Command) -> Box<[u8]> {
 }
 
 /// Stores the answer to a read. False: it has the wrong size.
-pub(super) fn take_bytes(command: &Command, mut bytes: &[u8]) -> bool {
+///
+/// # Safety
+/// As of pieces().
+pub(super) unsafe fn take_bytes(command: &Command, mut bytes: &[u8]) -> bool {
     let fits = bytes.len() as u64 == command.size;
-    for piece in pieces(command).iter().filter(|_| fits) {
+    // SAFETY: as the caller promises.
+    for piece in unsafe { pieces(command) }.iter().filter(|_| fits) {
         let (first, rest) = bytes.split_at(piece.size as usize);
         // SAFETY: the destination is valid until the completion fires.
         unsafe { copy_piece(first, piece.local) };

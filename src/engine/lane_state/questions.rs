@@ -35,7 +35,8 @@ impl LaneState {
         while let Some((peer, key)) = self.questions.last().copied() {
             let mut command = Command::new(Op::IMPORT, peer);
             command.remote.key = key;
-            if !self.start(routes, command, Stage::Word, false) {
+            // SAFETY: the question has neither completions nor local memory.
+            if !unsafe { self.start(routes, command, Stage::Word, false) } {
                 return;
             }
             self.questions.pop();

@@ -5,6 +5,7 @@ use super::*;
 use crate::bootstrap::{Bootstrap, World};
 use crate::engine::atomic::{kind, op};
 use crate::engine::by_owner;
+use crate::engine::command::{ALL_PEERS, Op};
 use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
 use crate::engine::messages::sender::AmSender;
@@ -57,13 +58,15 @@ impl Rank {
     }
 
     fn start(&mut self, command: Command, stage: Stage) {
-        assert!(self.work.start(&self.routes, command, stage, false));
+        // SAFETY: the tests keep what their commands name, and begin each once.
+        assert!(unsafe { self.work.start(&self.routes, command, stage, false) });
     }
 
     fn flush(&mut self, peer: u32, ended: &AtomicU64) {
         let on_complete = Completion::store_on(ended);
         let flush = Command { on_complete, ..Command::new(Op::FLUSH, peer) };
-        self.work.start_flush(&self.routes, flush);
+        // SAFETY: as in start().
+        unsafe { self.work.start_flush(&self.routes, flush) };
     }
 
     /// Registers memory as region 0, which peers can access by requests to the owner only.
@@ -155,7 +158,8 @@ fn a_command_that_carried_its_bytes_keeps_them_until_it_is_sent() {
         (write.local, write.size) = (bytes.as_mut_ptr().cast(), 8);
         write.on_complete = add_to(&ended);
         let Rank { work, routes, .. } = &mut ranks[0];
-        assert!(work.start(routes, write, Stage::Data { done: 0 }, true));
+        // SAFETY: as in Rank::start().
+        assert!(unsafe { work.start(routes, write, Stage::Data { done: 0 }, true) });
         bytes[0] = u64::MAX;
         std::hint::black_box(&bytes);
     }
@@ -283,7 +287,8 @@ fn what_finds_a_full_peer_or_table_goes_later_and_nothing_is_lost() {
     assert_eq!(ranks[0].work.unsent, 4);
     let Rank { work, routes, .. } = &mut ranks[0];
     assert!(
-        !work.start(routes, increment(1, key, &ended), Stage::Word, false),
+        // SAFETY: as in Rank::start().
+        !unsafe { work.start(routes, increment(1, key, &ended), Stage::Word, false) },
         "the table is full"
     );
     assert!(!work.arm(routes), "with messages unsent nobody may sleep");
@@ -330,7 +335,8 @@ fn nobody_waits_for_what_the_library_asks_of_its_own_accord() {
     let mut question = Command::new(Op::UNMAP, 1);
     question.on_complete = Completion::store_on(&asked);
     let Rank { work, routes, .. } = &mut ranks[0];
-    assert!(work.execute_one(routes, question, false));
+    // SAFETY: as in Rank::start().
+    assert!(unsafe { work.execute_one(routes, question, false) });
     ranks[0].flush(ALL_PEERS, &flushed);
     assert_eq!((value(&asked), value(&flushed)), (0, 1));
     assert!(ranks[0].work.is_idle() && value_of_under_way(&ranks[0].work) == 0);
@@ -338,7 +344,8 @@ fn nobody_waits_for_what_the_library_asks_of_its_own_accord() {
     assert_eq!(value(&asked), 1);
     // An operation of the library's own that was not answered ends by cancel(), too.
     let Rank { work, routes, .. } = &mut ranks[0];
-    assert!(work.execute_one(routes, question, false));
+    // SAFETY: as in Rank::start().
+    assert!(unsafe { work.execute_one(routes, question, false) });
     assert_eq!(work.cancel(routes), 1);
     assert_ne!(value(&asked) & WORD_FAILED, 0);
     assert!(work.is_idle() && work.own == 0);
@@ -420,11 +427,14 @@ fn what_on_local_has_told_is_not_told_by_a_flush() {
         post.pending.begin_use();
         let waiting =
             Waiting { peer: 1, reply, capacity, reply_size, on_local: on_complete, on_complete };
-        let (tag, _) = post.pending.insert(waiting).unwrap();
+        // SAFETY: the places are variables of this test.
+        let (tag, _) = unsafe { post.pending.insert(waiting) }.unwrap();
+        // SAFETY: `told` outlives the message, which has no payload.
+        let admitted = unsafe { Admitted::begin(&post, message_sender, 1) };
         let (header, payload) = ([0; HEADER], std::ptr::null());
         #[rustfmt::skip]
         let deferred = Deferred {
-            _admitted: Admitted::begin(&post, message_sender, 1).unwrap(), peer: 1, id: 1, kind: MEDIUM, header, header_size: 0, payload,
+            _admitted: admitted.unwrap(), peer: 1, id: 1, kind: MEDIUM, header, header_size: 0, payload,
             payload_size: 0, place, needs_data: false, label: 0, tag, on_local, order: 0,
         };
         deferred.end(&post, Status::ERR_NO_HANDLER);

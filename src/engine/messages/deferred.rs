@@ -26,7 +26,11 @@ pub struct Admitted(Arc<AmSender>, u32);
 impl Admitted {
     /// None: MOST messages to this peer wait. Without the bound, messages to a peer that runs no
     /// handlers would fill all memory.
-    pub fn begin(
+    ///
+    /// # Safety
+    /// The right goes into a [`Deferred`] whose `on_local` is valid and whose user keeps what
+    /// `on_local` names, and the payload of a MEDIUM or LONG message, until `on_local` has fired.
+    pub unsafe fn begin(
         post: &Arc<AmSender>,
         message_sender: &MessageSender<'static>,
         peer: u32,
@@ -96,7 +100,7 @@ impl DeferredQueue {
                 Some(Err(error)) if !error.status.is_retry() => error.status,
                 _ => return false,
             };
-            line.pop_front().inspect(|deferred| deferred.end(post, status)).is_some()
+            line.pop_front().map(|deferred| deferred.end(post, status)).is_some()
         });
         self.count -= sent;
         sent
@@ -106,14 +110,14 @@ impl DeferredQueue {
     pub fn cancel(&mut self, post: &AmSender) -> usize {
         let canceled = self.lines.serve(|line| {
             let next = line.pop_front();
-            next.inspect(|deferred| deferred.end(post, Status::ERR_CANCELED)).is_some()
+            next.map(|deferred| deferred.end(post, Status::ERR_CANCELED)).is_some()
         });
         self.count -= canceled;
         canceled
     }
 }
 
-/// A message that was accepted and not sent yet.
+/// A message that was accepted and not sent yet. The promise of Admitted::begin() holds for it.
 pub struct Deferred {
     /// Its right to wait.
     pub _admitted: Admitted,
@@ -172,7 +176,7 @@ impl Deferred {
         let place = encode(self.place, self.payload_size);
         let payload = match self.kind {
             MEDIUM if self.payload_size == 0 => &[],
-            // SAFETY: the caller keeps the payload until on_local.
+            // SAFETY: the promise of Admitted::begin().
             MEDIUM => unsafe { std::slice::from_raw_parts(self.payload, self.payload_size) },
             _ => &place[..],
         };
@@ -185,14 +189,14 @@ impl Deferred {
 
     /// Fires the local completion after the message was sent or has failed; a failure ends the
     /// message.
-    pub fn end(&self, post: &AmSender, status: Status) {
+    pub fn end(self, post: &AmSender, status: Status) {
         let reported = !self.on_local.is_nothing();
         if status != Status::OK && self.tag != 0 {
             post.end_reported(self.tag, status, reported);
         } else if status != Status::OK && !reported {
             post.note_unreported(self.peer, status);
         }
-        // SAFETY: the message was accepted, so its completion is valid and its user keeps it.
+        // SAFETY: the promise of Admitted::begin(); the message ends here, once.
         unsafe { self.on_local.fire(status, post.routes.waiters()) };
     }
 }

@@ -353,7 +353,8 @@ impl Dispatcher {
     fn take_replies(&self, message_receiver: &mut MessageReceiver) -> usize {
         let mut count = 0;
         while let Some(reply) = message_receiver.peek() {
-            self.post.answered(&reply, || message_receiver.done());
+            // SAFETY: done() frees the slot, and `consumed` alone calls it.
+            unsafe { self.post.answered(&reply, || message_receiver.done()) };
             count += 1;
             if count == BATCH {
                 break;

@@ -143,7 +143,11 @@ impl Requests {
 
     /// Makes an entry and returns its tag, and the number of entries in use if that may be a new
     /// maximum, else 0. None: all entries are in use.
-    pub fn insert(&self, waiting: Waiting) -> Option<(u64, u64)> {
+    ///
+    /// # Safety
+    /// The completions are valid, and the user keeps what they name and the places for the reply
+    /// until `on_complete` has fired.
+    pub unsafe fn insert(&self, waiting: Waiting) -> Option<(u64, u64)> {
         let first = thread_number().unwrap_or(0);
         let index = (0..self.free.len()).find_map(|step| {
             let at = (first + step) % self.free.len();
@@ -288,14 +292,16 @@ fn claim_bit(word: &AtomicU64) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn to(peer: u32) -> Waiting {
-        Waiting { peer, ..NOBODY }
+    /// An entry of a message to `peer` that names no memory.
+    fn insert(pending: &Requests, peer: u32) -> Option<(u64, u64)> {
+        // SAFETY: there is nothing to keep.
+        unsafe { pending.insert(Waiting { peer, ..NOBODY }) }
     }
 
     #[test]
     fn an_entry_is_taken_once_and_its_old_tag_finds_nothing() {
         let pending = Requests::new(64);
-        let (tag, in_use) = pending.insert(to(3)).unwrap();
+        let (tag, in_use) = insert(&pending, 3).unwrap();
         assert_eq!((in_use, pending.waits(tag)), (1, true));
         assert_eq!(pending.tags(|peer| peer == 3), [tag]);
         assert_eq!(pending.take(tag).unwrap().peer, 3);
@@ -304,7 +310,7 @@ mod tests {
         pending.release(tag);
         pending.reported(tag);
         assert!(!pending.waits(tag));
-        let (again, _) = pending.insert(to(4)).unwrap();
+        let (again, _) = insert(&pending, 4).unwrap();
         assert_eq!(index_of(again), index_of(tag));
         assert_ne!(again, tag);
         assert!(pending.take(tag).is_none() && !pending.is_empty());
@@ -313,15 +319,15 @@ mod tests {
     #[test]
     fn a_full_table_refuses_and_a_draining_entry_stays_taken_until_its_ticket_has_passed() {
         let pending = Requests::new(64);
-        let tags: Vec<u64> = (0..64).map(|_| pending.insert(to(1)).unwrap().0).collect();
-        assert!(pending.insert(to(1)).is_none());
+        let tags: Vec<u64> = (0..64).map(|_| insert(&pending, 1).unwrap().0).collect();
+        assert!(insert(&pending, 1).is_none());
         pending.take(tags[5]).unwrap();
         // Tickets wrap.
         pending.release_later(tags[5], 2);
         pending.consumed(u64::MAX);
-        assert!(pending.insert(to(1)).is_none());
+        assert!(insert(&pending, 1).is_none());
         pending.consumed(2);
-        assert!(pending.insert(to(1)).is_some());
+        assert!(insert(&pending, 1).is_some());
     }
 
     #[test]
@@ -332,7 +338,7 @@ mod tests {
             for _ in 0..3 {
                 scope.spawn(|| {
                     for _ in 0..3000 {
-                        if let Some((tag, _)) = pending.insert(to(7)) {
+                        if let Some((tag, _)) = insert(&pending, 7) {
                             for tag in pending.tags(|_| true).into_iter().chain([tag]) {
                                 if pending.take(tag).is_some() {
                                     pending.release(tag);

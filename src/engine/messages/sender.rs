@@ -209,9 +209,12 @@ impl AmSender {
 
     /// Ends the request of a reply. Calls `consumed` when the reply's slot may be freed, before any
     /// completion fires.
-    pub fn answered(&self, reply: &Arrived, consumed: impl FnOnce()) {
+    ///
+    /// # Safety
+    /// The bytes of the reply stay in its slot until `consumed` is called.
+    pub unsafe fn answered(&self, reply: &Arrived, consumed: impl FnOnce()) {
         let (status, bytes) = (Status(-i32::from(reply.id())), reply.payload());
-        // SAFETY: the bytes lie in the reply's slot, which stays until `consumed` is called.
+        // SAFETY: as the caller promises.
         unsafe { self.ended(reply.tag(), status, bytes, consumed) };
     }
 
@@ -229,13 +232,13 @@ impl AmSender {
             if size > waiting.capacity {
                 status = Status::ERR_RANGE;
             } else {
-                // SAFETY: as the caller promises; the user's buffer has room for the bytes and is
-                // valid until the completion fires.
+                // SAFETY: as the caller promises; the promise of Requests::insert(), and the
+                // bytes fit.
                 unsafe { std::ptr::copy_nonoverlapping(bytes, waiting.reply, size) };
             }
         }
         if !waiting.reply_size.is_null() {
-            // SAFETY: the user keeps it valid until the completion fires.
+            // SAFETY: the promise of Requests::insert().
             unsafe { waiting.reply_size.write(size) };
         }
         consumed();
@@ -283,8 +286,7 @@ impl AmSender {
         if status != Status::OK && has_none && !reported {
             self.note_unreported(waiting.peer, status);
         }
-        // SAFETY: the message was accepted, so its completions are valid and its user keeps them;
-        // its entry was taken once.
+        // SAFETY: the promise of Requests::insert(); the entry was taken once.
         unsafe {
             waiting.on_local.fire(status, self.routes.waiters());
             waiting.on_complete.fire(status, self.routes.waiters());

@@ -35,8 +35,10 @@ fn table() -> Arc<Table> {
     Arc::new(Table { pending, dead: AtomicU64::new(0) })
 }
 
-fn to(peer: u32) -> Waiting {
-    Waiting { peer, ..NOBODY }
+/// An entry of a message to `peer` that names no memory.
+fn insert(pending: &Requests, peer: u32) -> Option<(u64, u64)> {
+    // SAFETY: there is nothing to keep.
+    unsafe { pending.insert(Waiting { peer, ..NOBODY }) }
 }
 
 impl Table {
@@ -73,7 +75,7 @@ impl Table {
     /// Makes an entry as a sender does, which then checks whether the peer is dead. Returns the
     /// tag, if there was an entry, and the number of messages that it has ended itself.
     fn begin(&self, peer: u32) -> (Option<u64>, u32) {
-        let Some((tag, _)) = self.pending.insert(to(peer)) else { return (None, 0) };
+        let Some((tag, _)) = insert(&self.pending, peer) else { return (None, 0) };
         let dead = self.dead.load(Ordering::Relaxed) >> peer & 1 == 1;
         (Some(tag), u32::from(dead && self.answer(tag).is_some()))
     }
@@ -88,14 +90,14 @@ fn spawn<T: 'static>(table: &Arc<Table>, f: impl FnOnce(&Table) -> T + 'static) 
 fn loom_reply_death_and_cancellation_end_a_message_once() {
     check(3, || {
         let table = table();
-        let (tag, _) = table.pending.insert(to(1)).unwrap();
+        let (tag, _) = insert(&table.pending, 1).unwrap();
         let reply = spawn(&table, move |table| u32::from(table.answer(tag).is_some()));
         let death = spawn(&table, |table| table.mark_dead(1));
         let cancelled = u32::from(table.cancel(tag).is_some());
         assert_eq!(reply.join().unwrap() + death.join().unwrap() + cancelled, 1);
         table.pending.consumed(5);
         assert!(table.pending.is_empty() && !table.pending.waits(tag));
-        assert!(table.pending.insert(to(2)).is_some(), "its entry is free");
+        assert!(insert(&table.pending, 2).is_some(), "its entry is free");
         assert!(table.pending.take(tag).is_none(), "its tag is of the past");
     });
 }
@@ -126,7 +128,7 @@ fn loom_two_threads_follow_each_other_in_one_entry() {
             })
         });
         assert!(threads.map(|thread| thread.join().unwrap()) == [true, true]);
-        assert!(table.pending.is_empty() && table.pending.insert(to(3)).is_some());
+        assert!(table.pending.is_empty() && insert(&table.pending, 3).is_some());
     });
 }
 
@@ -135,7 +137,7 @@ fn loom_two_threads_follow_each_other_in_one_entry() {
 fn loom_a_death_ends_the_messages_to_the_dead_only() {
     check(3, || {
         let table = table();
-        let (first, _) = table.pending.insert(to(1)).unwrap();
+        let (first, _) = insert(&table.pending, 1).unwrap();
         let death = spawn(&table, |table| table.mark_dead(2));
         assert_eq!(table.answer(first), Some(1));
         let (second, refused) = table.begin(2);
@@ -149,13 +151,13 @@ fn loom_a_death_ends_the_messages_to_the_dead_only() {
 fn loom_a_draining_entry_is_freed_once() {
     check(3, || {
         let table = table();
-        let (tag, _) = table.pending.insert(to(1)).unwrap();
+        let (tag, _) = insert(&table.pending, 1).unwrap();
         let replies = spawn(&table, |table| table.pending.consumed(5));
         assert_eq!(table.cancel(tag), Some(1));
-        let (early, _) = (table.pending.insert(to(2)), replies.join().unwrap());
+        let (early, _) = (insert(&table.pending, 2), replies.join().unwrap());
         table.pending.consumed(5);
         assert_eq!(table.pending.is_empty(), early.is_none());
-        assert_eq!(table.pending.insert(to(3)).is_some(), early.is_none());
+        assert_eq!(insert(&table.pending, 3).is_some(), early.is_none());
     });
 }
 
@@ -164,7 +166,7 @@ fn loom_a_draining_entry_is_freed_once() {
 fn loom_a_flush_waits_until_the_user_was_told() {
     check(3, || {
         let table = table();
-        let (tag, _) = table.pending.insert(to(1)).unwrap();
+        let (tag, _) = insert(&table.pending, 1).unwrap();
         let place = Arc::new(UnsafeCell::new(0));
         let bytes = place.clone();
         let reply = spawn(&table, move |table| {
