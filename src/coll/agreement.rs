@@ -23,7 +23,7 @@
 //! sheet of a failed exchange cannot be misled by a writer that is two exchanges ahead: its
 //! exchange fails in any case.
 //!
-//! The board of a rank of another node cannot be mapped; its sheets travel as notices
+//! The board of a rank of another node cannot be mapped; its sheets travel as control messages
 //! (`far_sheets`).
 
 use crate::coll::arena::count_left;
@@ -110,7 +110,7 @@ struct Verdict(u64);
 enum Target {
     /// It writes them on that rank's board.
     Board(Address),
-    /// It sends them as notices, over a wire.
+    /// It sends them as control messages, over a wire.
     Far,
     /// It sends none: that rank could not make a board.
     Nothing,

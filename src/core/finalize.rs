@@ -75,7 +75,7 @@ impl Context {
             free = self.cancel(Instant::now() + STUCK);
         }
         self.bootstrap.leave();
-        self.routes.notices().withdraw_all();
+        self.routes.control_messages().withdraw_all();
         if !free {
             let time = self.config().finalize_ms;
             let text = format!(

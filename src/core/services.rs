@@ -11,9 +11,9 @@ use crate::core::progress_thread::{AbortOnPanic, STACK};
 use crate::core::region::{Made, Regions, Wanted};
 use crate::core::submit::check_completion;
 use crate::engine::completion::{Completion, must_not_be_in_callback, set_library_thread};
+use crate::engine::control_messages::{self, ControlMessage, Ended};
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
-use crate::engine::notices::{self, Ended, Notice};
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{ANY, Address, Key};
@@ -198,15 +198,16 @@ impl Services {
         self.blocking().sleep_any(&[word, Awaited::private(own.as_ptr())], Some(limit), enough)
     }
 
-    /// Accepts a notice; see engine::notices. RETRY_QUEUE_FULL: it was not accepted.
-    pub fn notify(&self, notice: &Notice, ends: &Arc<dyn Ended>) -> Result<()> {
-        let command = notices::command(notice, ends)?;
+    /// Accepts a control message; see engine::control_messages. RETRY_QUEUE_FULL: it was not
+    /// accepted.
+    pub fn send_control(&self, message: &ControlMessage, ends: &Arc<dyn Ended>) -> Result<()> {
+        let command = control_messages::command(message, ends)?;
         // SAFETY: the command was made above, and it is put once.
         let put = || unsafe { self.lane.put(&command, &[]) };
         let put = put().or_else(|error| if self.lane.make_room() { put() } else { Err(error) });
         // SAFETY: after an error only this function has the command.
         put.map(|asleep| self.lane.wake_executor(asleep))
-            .inspect_err(|_| unsafe { notices::take_back(&command) })
+            .inspect_err(|_| unsafe { control_messages::take_back(&command) })
     }
 
     /// Fires a completion.

@@ -5,7 +5,7 @@
 use crate::engine::atomic;
 use crate::engine::by_caller::{self, Word, copy, copy_word};
 use crate::engine::command::{Command, Op};
-use crate::engine::notices::PostedNotice;
+use crate::engine::control_messages::PostedControl;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::transport::remote::Signal;
@@ -28,8 +28,8 @@ const READ_MANY: u32 = 5;
 const WRITE_MANY: u32 = 6;
 /// Words: key. The answer brings the bytes of `Fabric::describe`.
 const IMPORT: u32 = 7;
-/// Words: those of a notice, see `engine::notices`.
-const NOTICE: u32 = 8;
+/// Words: those of a control message, see `engine::control_messages`.
+const CONTROL: u32 = 8;
 /// Like WRITE; after the bytes the owner changes the signal word. Words: key, offset, the signal's
 /// key, offset and value. The size is the number of bytes that the message brings.
 const WRITE_SET: u32 = 9;
@@ -132,9 +132,9 @@ impl InFlight {
             Stage::Data { .. } if self.command.op.is_many() => {
                 self.bytes.as_deref().unwrap_or_default()
             }
-            Stage::Data { .. } if self.command.op == Op::NOTICE => {
+            Stage::Data { .. } if self.command.op == Op::CONTROL => {
                 // SAFETY: the promise of new(); the operation has not ended.
-                unsafe { PostedNotice::of(&self.command) }.bytes()
+                unsafe { PostedControl::of(&self.command) }.bytes()
             }
             Stage::Data { done } if self.command.op != Op::READ => {
                 let from = self.command.local.wrapping_add(done as usize);
@@ -199,10 +199,10 @@ impl InFlight {
                 words[..3].copy_from_slice(&[command.remote.key, command.compare, command.size]);
                 if command.op == Op::READ_MANY { READ_MANY } else { WRITE_MANY }
             }
-            Stage::Data { .. } if command.op == Op::NOTICE => {
+            Stage::Data { .. } if command.op == Op::CONTROL => {
                 // SAFETY: the promise of new(); the operation has not ended.
-                words = unsafe { PostedNotice::of(command) }.words();
-                NOTICE
+                words = unsafe { PostedControl::of(command) }.words();
+                CONTROL
             }
             Stage::Data { done } if self.brings_signal(done) => {
                 let Command { remote, signal, operand, .. } = *command;
@@ -290,9 +290,9 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         }
         READ_MANY => many::read(routes, message, bytes, |bytes| answer(Status::OK, 0, bytes)),
         WRITE_MANY => many::write(routes, message, bytes).map(|()| answer(Status::OK, 0, &[])),
-        NOTICE => {
+        CONTROL => {
             let is_dead = || routes.is_dead(message.source);
-            let taken = routes.notices().take(message, bytes, is_dead);
+            let taken = routes.control_messages().take(message, bytes, is_dead);
             taken.map(|()| answer(Status::OK, 0, &[]))
         }
         IMPORT => {

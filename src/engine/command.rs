@@ -42,8 +42,9 @@ impl Op {
     /// Asks a peer behind a wire for the address and the network's key of the region that the key
     /// in `remote` names. An operation of the library's own: no flush waits for it.
     pub const IMPORT: Op = Op(11);
-    /// Sends a notice to the peer: `local` is a boxed `engine::notices::PostedNotice`.
-    pub const NOTICE: Op = Op(12);
+    /// Sends a control message to the peer: `local` is a boxed
+    /// `engine::control_messages::PostedControl`.
+    pub const CONTROL: Op = Op(12);
 }
 
 impl Op {

@@ -108,7 +108,7 @@ impl LaneState {
     ) -> bool {
         match command.op {
             Op::NOTHING => return true,
-            Op::FLUSH | Op::MESSAGE | Op::PIECES | Op::UNMAP | Op::NOTICE => {
+            Op::FLUSH | Op::MESSAGE | Op::PIECES | Op::UNMAP | Op::CONTROL => {
                 // SAFETY: as the caller promises.
                 return unsafe { self.begin_other(routes, command) };
             }
@@ -168,7 +168,7 @@ impl LaneState {
                 }
                 Op::MESSAGE => self.start_message(routes, &command),
                 Op::PIECES => self.start_pieces(routes, &command),
-                Op::NOTICE => self.start(routes, command, Stage::Data { done: 0 }, false),
+                Op::CONTROL => self.start(routes, command, Stage::Data { done: 0 }, false),
                 _ => self.start(routes, command, Stage::Word, false),
             }
         }

@@ -12,7 +12,7 @@
 
 use crate::bootstrap::{Bootstrap, Card};
 use crate::engine::completion::in_callback;
-use crate::engine::notices::Notices;
+use crate::engine::control_messages::ControlMessages;
 use crate::engine::unreported::Unreported;
 use crate::fail;
 use crate::transport::address::Address;
@@ -49,7 +49,7 @@ pub struct Routes {
     failures: Mutex<HashMap<u32, Failure>>,
     failed: AtomicUsize,
     unreported: Unreported,
-    notices: Notices,
+    control_messages: ControlMessages,
     deaths: AtomicU32,
 }
 
@@ -91,7 +91,7 @@ impl Routes {
             segment,
             sleepers: Sleepers::default(),
             unreported: Unreported::default(),
-            notices: Notices::default(),
+            control_messages: ControlMessages::default(),
             contacts: AtomicU64::new(0),
             failures: Mutex::default(),
             failed: AtomicUsize::new(0),
@@ -307,9 +307,9 @@ impl Routes {
         &self.unreported
     }
 
-    /// The registered receivers of notices.
-    pub fn notices(&self) -> &Notices {
-        &self.notices
+    /// The registered receivers of control messages.
+    pub fn control_messages(&self) -> &ControlMessages {
+        &self.control_messages
     }
 
     /// The transports, and the senders of messages to all peers.
@@ -412,7 +412,7 @@ impl Routes {
             port.close();
         }
         if news {
-            self.notices.forget(peer);
+            self.control_messages.forget(peer);
             // Release: the peer was marked dead above; pairs with take_news().
             self.fabric.news.store(true, Ordering::Release);
             self.deaths.fetch_add(1, Ordering::Release);

@@ -37,7 +37,7 @@ impl Board {
         let far_sheets =
             services.routes.fabric().is_networked().then(|| Arc::new(FarSheets::new(services)));
         if let Some(far_sheets) = &far_sheets {
-            services.routes.notices().register(group.name, far_sheets.clone());
+            services.routes.control_messages().register(group.name, far_sheets.clone());
         }
         Ok(Board { group, own, sequence: 0, targets, far_sheets })
     }
@@ -73,7 +73,7 @@ impl Board {
         let heard = group.wait(services, || Ok(heard().then_some(())));
         services.routes.withdraw(group.name);
         // Drops the sheets that ranks of other nodes have sent; nobody will read them.
-        services.routes.notices().withdraw(group.name);
+        services.routes.control_messages().withdraw(group.name);
         told.and(heard)
     }
 
@@ -81,7 +81,7 @@ impl Board {
     /// looks for the board.
     pub fn discard(self, services: &Services, arena: &Arena) {
         services.routes.withdraw(self.group.name);
-        services.routes.notices().withdraw(self.group.name);
+        services.routes.control_messages().withdraw(self.group.name);
         arena.discard(self.own);
     }
 
@@ -106,7 +106,7 @@ impl Board {
             // A rank that comes late to a failed exchange must not wait for a further one.
             self.say_failed(services, verdict, FOR_GOOD);
         }
-        services.routes.notices().withdraw(self.group.name);
+        services.routes.control_messages().withdraw(self.group.name);
         if !failed || self.group.check_alive(services).is_err() {
             services.routes.withdraw(self.group.name);
         }

@@ -1,12 +1,12 @@
 //! Sheets of ranks of other nodes. A rank that cannot map another one's board sends it its sheets
-//! as notices under the team's name, and the receiver keeps them here until its exchange needs
-//! them. A sheet that comes before the receiver has the team waits in `engine::notices`. What a
-//! rank writes on its board about failed exchanges it also sends to the ranks that cannot read the
-//! board.
+//! as control messages under the team's name, and the receiver keeps them here until its exchange
+//! needs them. A sheet that comes before the receiver has the team waits in
+//! `engine::control_messages`. What a rank writes on its board about failed exchanges it also sends
+//! to the ranks that cannot read the board.
 
 use crate::coll::agreement::{Group, Verdict};
 use crate::core::services::Services;
-use crate::engine::notices::{Ended, MOST, Notice, Notified, Words};
+use crate::engine::control_messages::{ControlMessage, ControlReceiver, Ended, MOST, Words};
 use crate::engine::routes::Routes;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The second word of a notice: step + part * PART, or FAILED.
+/// The second word of a control message: step + part * PART, or FAILED.
 const PART: u64 = 1 << 16;
 const PARTS: u64 = 1 << 32;
 const FAILED: u64 = u64::MAX;
@@ -33,13 +33,13 @@ struct Arrived {
 pub struct FarSheets {
     routes: Arc<Routes>,
     arrived: Mutex<Arrived>,
-    /// How many notices have come; threads sleep on this word.
+    /// How many control messages have come; threads sleep on this word.
     come: AtomicU64,
-    /// The status of a notice that a peer did not take.
+    /// The status of a control message that a peer did not take.
     refused: Arc<Refused>,
 }
 
-/// Receives the answers to this rank's notices.
+/// Receives the answers to this rank's control messages.
 #[derive(Default)]
 struct Refused(AtomicI32);
 
@@ -52,14 +52,14 @@ impl Ended for Refused {
     }
 }
 
-impl Notified for FarSheets {
-    fn notified(&self, source: u32, [number, which, word]: Words, bytes: &[u8]) {
+impl ControlReceiver for FarSheets {
+    fn received(&self, source: u32, [number, which, word]: Words, bytes: &[u8]) {
         {
             let mut arrived = self.arrived();
             match which {
                 FAILED => {
                     let said = arrived.failed.entry(source).or_default();
-                    // Notices overtake each other: only the largest number counts.
+                    // Control messages overtake each other: only the largest number counts.
                     *said = (*said).max((number, word));
                 }
                 _ => {
@@ -93,7 +93,7 @@ impl FarSheets {
         &self.come
     }
 
-    /// An error, if a peer could not take a notice of this rank.
+    /// An error, if a peer could not take a control message of this rank.
     pub fn check(&self) -> Result<()> {
         match Status(self.refused.0.load(Ordering::Relaxed)) {
             Status::OK => Ok(()),
@@ -145,10 +145,10 @@ impl FarSheets {
         (words, bytes): (Words, &[u8]),
     ) -> Result<()> {
         let ends = self.refused.clone() as Arc<dyn Ended>;
-        let notice = Notice { peer, name: group.name, words, keep: true, bytes };
+        let message = ControlMessage { peer, name: group.name, words, keep: true, bytes };
         let mut backoff = Backoff::new(services.spin());
         loop {
-            match services.notify(&notice, &ends) {
+            match services.send_control(&message, &ends) {
                 Err(error) if error.status.is_retry() => {
                     group.check_alive(services)?;
                     if !services.help_others() {

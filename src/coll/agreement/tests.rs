@@ -2,7 +2,7 @@ use super::*;
 use crate::bootstrap::World;
 use crate::coll::arena::Arena;
 use crate::core::context::{Context, Place};
-use crate::engine::notices::{Ended, Notice};
+use crate::engine::control_messages::{ControlMessage, Ended};
 use crate::util::config::Config;
 use std::sync::mpsc::channel;
 use std::time::Instant;
@@ -80,7 +80,7 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_ranks_that_wait_for_i
     second.leave(&services[1], &arenas[1]);
 }
 
-/// Takes the answer to a notice and does nothing.
+/// Takes the answer to a control message and does nothing.
 struct Nobody;
 
 impl Ended for Nobody {
@@ -92,11 +92,13 @@ impl Ended for Nobody {
 fn a_sheet_for_a_board_that_is_refused_is_dropped() {
     let (_world, _contexts, services, arenas) = two_ranks();
     services[1].connect(std::iter::once(0)).expect("a contact");
-    let notice = Notice { peer: 0, name: 77, words: [1, 0, 0], keep: true, bytes: &[5; 100] };
-    services[1].notify(&notice, &(Arc::new(Nobody) as _)).expect("accepted");
-    let (notices, limit) = (services[0].routes.notices(), Instant::now() + Duration::from_secs(10));
-    while notices.kept() == 0 {
-        assert!(Instant::now() < limit, "the notice has not come");
+    let message =
+        ControlMessage { peer: 0, name: 77, words: [1, 0, 0], keep: true, bytes: &[5; 100] };
+    services[1].send_control(&message, &(Arc::new(Nobody) as _)).expect("accepted");
+    let (messages, limit) =
+        (services[0].routes.control_messages(), Instant::now() + Duration::from_secs(10));
+    while messages.kept() == 0 {
+        assert!(Instant::now() < limit, "the control message has not come");
         std::thread::yield_now();
     }
     let mut second = Board::new(&services[1], &arenas[1], group([0, 1], 1)).expect("a board");
@@ -107,7 +109,7 @@ fn a_sheet_for_a_board_that_is_refused_is_dropped() {
     });
     let status = Status::ERR_NO_MEMORY;
     Board::refuse(&services[0], &group([0, 1], 0), status).expect("the other one has heard");
-    assert_eq!(notices.kept(), 0);
+    assert_eq!(messages.kept(), 0);
     let (ended, second) = second.join().expect("no panic");
     assert_eq!(ended, Err(status));
     second.leave(&services[1], &arenas[1]);

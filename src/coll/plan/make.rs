@@ -143,7 +143,7 @@ impl PlanBuilder<'_> {
         let far = (self.problem.nodes.as_deref(), program.queues.len());
         let attached = attach(self.team, block, &known, own, far);
         if let (Err(_), Some(_)) = (&attached, &put_receiver) {
-            self.team.services.routes.notices().withdraw(self.name);
+            self.team.services.routes.control_messages().withdraw(self.name);
         }
         match (attached, made) {
             (Ok(met), Ok(made)) => {
@@ -174,7 +174,7 @@ impl PlanBuilder<'_> {
         let make = || Arc::new(PutReceiver::new(services.background.clone(), ranks.collect()));
         let put_receiver = (!program.far.is_empty()).then(make);
         if let Some(put_receiver) = &put_receiver {
-            services.routes.notices().register(self.name, put_receiver.clone());
+            services.routes.control_messages().register(self.name, put_receiver.clone());
         }
         put_receiver
     }

@@ -382,7 +382,7 @@ impl Plan {
             plan.services.background.remove_work();
         }
         if let Some(far) = &plan.far {
-            plan.services.routes.notices().withdraw(far.name);
+            plan.services.routes.control_messages().withdraw(far.name);
             far.put_receiver.close();
         }
         let (me, members) = (plan.stage.me, &plan.stage.members);

@@ -26,7 +26,7 @@ impl Plan {
     pub(super) fn fail_round(&self, round: u32, status: Status) {
         self.stage.fail(status);
         if let Some(far) = &self.far {
-            // From now on notices of other nodes do not touch the buffers.
+            // From now on control messages of other nodes do not touch the buffers.
             far.put_receiver.close();
         }
         // A thread that claims a queue or starts a round reads afterwards whether the plan has

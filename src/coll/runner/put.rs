@@ -1,18 +1,18 @@
 //! Steps that put to ranks of other nodes; `put_sender` has the format and the flow control.
 
 use crate::coll::runner::members::Member;
-use crate::coll::runner::put_sender::{PlanNotice, Put, PutSender, Signal};
+use crate::coll::runner::put_sender::{PlanMessage, Put, PutSender, Signal};
 use crate::coll::runner::record::{Edge, RecordRef};
 use crate::coll::runner::shared::{End, Stage};
 use crate::coll::runner::worklist::Worklist;
-use crate::engine::notices::MOST;
+use crate::engine::control_messages::MOST;
 use crate::util::pin::pin;
 use crate::util::status::Status;
 use std::sync::atomic::Ordering;
 
 impl Stage {
-    /// Posts the notices of a step that were not posted yet; the last one carries the signal.
-    /// RETRY_BUSY: the plan's room is used up, and an answer calls for this queue again.
+    /// Posts the control messages of a step that were not posted yet; the last one carries the
+    /// signal. RETRY_BUSY: the plan's room is used up, and an answer calls for this queue again.
     /// RETRY_QUEUE_FULL: the command queue is full, and the caller must try again.
     #[cold]
     pub(super) fn put(&self, record: RecordRef, size: u64, round: u32) -> Result<(), Status> {
@@ -88,11 +88,11 @@ impl Stage {
                 unsafe { std::slice::from_raw_parts(from, length as usize) }.into()
             }
         };
-        put_sender.post(member.peer, PlanNotice::Put(put), &bytes)
+        put_sender.post(member.peer, PlanMessage::Put(put), &bytes)
     }
 }
 
-/// The signal that the last notice of a put carries in this round.
+/// The signal that the last control message of a put carries in this round.
 fn signal(record: RecordRef, edge: Edge, round: u32) -> Signal {
     let to = record.signal_queue();
     match (edge.signals && record.marks().signals_in(round), record.marks().signals_in_cell()) {

@@ -1,19 +1,19 @@
 //! Stores what ranks of other nodes put into a plan. The holder of the lane's role stores the bytes
-//! of a notice at once, and its signal where this rank's steps look for it: in a session that this
-//! rank keeps for the sender (`Shadow`), or in a cell. Notices overtake each other; so the signals
-//! of one edge are stored in the order in which they were sent, each after all bytes that were put
-//! before it. Then the receiver checks as any deliverer which thread runs the queue. Where none
-//! does it calls the progress thread, since steps may call functions of the user, for which the
-//! role must not be held.
+//! of a control message at once, and its signal where this rank's steps look for it: in a session
+//! that this rank keeps for the sender (`Shadow`), or in a cell. Control messages overtake each
+//! other; so the signals of one edge are stored in the order in which they were sent, each after
+//! all bytes that were put before it. Then the receiver checks as any deliverer which thread runs
+//! the queue. Where none does it calls the progress thread, since steps may call functions of the
+//! user, for which the role must not be held.
 
 use crate::coll::runner::members::{Member, Memory};
-use crate::coll::runner::put_sender::{PlanNotice, Put, Signal};
+use crate::coll::runner::put_sender::{PlanMessage, Put, Signal};
 use crate::coll::runner::queue::{NO_TAIL, full_fence, signal};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::Stage;
 use crate::core::background::Background;
 use crate::engine::by_caller::copy;
-use crate::engine::notices::{Notified, Words};
+use crate::engine::control_messages::{ControlReceiver, Words};
 use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::status::Status;
@@ -56,7 +56,7 @@ pub trait Owner: Send + Sync {
     fn stage(&self) -> &Stage;
 }
 
-/// What has come over one edge: the number of the next notice, and the notices that overtook it.
+/// What has come over one edge: the number of the next control message, and those that overtook it.
 #[derive(Default)]
 struct Arrivals {
     next: u32,
@@ -65,7 +65,7 @@ struct Arrivals {
 
 struct State {
     owner: Option<Weak<dyn Owner>>,
-    /// Notices that came before there was an owner.
+    /// Control messages that came before there was an owner.
     early: Vec<(u32, Words, Box<[u8]>)>,
     /// By the sender's rank and queue.
     edges: HashMap<(usize, u8), Arrivals>,
@@ -94,7 +94,7 @@ impl PutReceiver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan is made: stores what came early, and from now on every notice.
+    /// The plan is made: stores what came early, and from now on every control message.
     pub fn open(&self, owner: Weak<dyn Owner>) {
         let mut state = self.state();
         let early = std::mem::take(&mut state.early);
@@ -120,14 +120,14 @@ impl PutReceiver {
         let owner = state.owner.as_ref().and_then(Weak::upgrade);
         let (Some(owner), Some(rank)) = (owner, self.ranks.get(&source)) else { return };
         let stage = owner.stage();
-        match PlanNotice::decode(words) {
-            Some(PlanNotice::Failed(status, 0)) => stage.fail(status),
-            Some(PlanNotice::Failed(status, round)) => {
+        match PlanMessage::decode(words) {
+            Some(PlanMessage::Failed(status, 0)) => stage.fail(status),
+            Some(PlanMessage::Failed(status, round)) => {
                 state.fails = Some((round, status));
                 stage.routes.waiters().touched_anything();
                 self.background.call(true);
             }
-            Some(PlanNotice::Put(put)) => {
+            Some(PlanMessage::Put(put)) => {
                 if let Err(status) = store(stage, put, bytes) {
                     return stage.fail(status);
                 }
@@ -137,10 +137,11 @@ impl PutReceiver {
         }
     }
 
-    /// Stores the signals of an edge in their order, up to the first notice that is missing.
+    /// Stores the signals of an edge in their order, up to the first control message that is
+    /// missing.
     fn signal(&self, state: &mut State, stage: &Stage, rank: usize, put: Put) {
         let arrivals = state.edges.entry((rank, put.queue)).or_default();
-        // Most notices come in order, and need no place in `ahead`.
+        // Most control messages come in order, and need no place in `ahead`.
         let mut turn = Some(put);
         if put.sequence != arrivals.next {
             arrivals.ahead.insert(put.sequence, put);
@@ -203,8 +204,8 @@ fn store_signal(stage: &Stage, rank: usize, put: Put) -> Result<Option<usize>, S
     Ok(Some(to))
 }
 
-impl Notified for PutReceiver {
-    fn notified(&self, source: u32, words: Words, bytes: &[u8]) {
+impl ControlReceiver for PutReceiver {
+    fn received(&self, source: u32, words: Words, bytes: &[u8]) {
         let mut state = self.state();
         match &state.owner {
             _ if state.closed => {}

@@ -1,23 +1,23 @@
-//! What a plan sends to ranks of other nodes. A put (`put`) is one notice, or several if it has
-//! more bytes than a notice may carry (`engine::notices`); the last one carries the signal. The
-//! bytes are copied when the notice is posted, so a step is done when its last notice is posted.
-//! The bytes that were posted and not answered are bounded (`room`): a queue that finds no room
-//! stays at its step, and goes on when answers have come.
+//! What a plan sends to ranks of other nodes. A put (`put`) is one control message, or several if
+//! it has more bytes than a control message may carry (`engine::control_messages`); the last one
+//! carries the signal. The bytes are copied when the control message is posted, so a step is done
+//! when its last control message is posted. The bytes that were posted and not answered are bounded
+//! (`room`): a queue that finds no room stays at its step, and goes on when answers have come.
 
 mod room;
 
 use crate::coll::runner::members::Members;
 use crate::coll::schedule::QUEUES;
 use crate::core::services::Services;
-use crate::engine::notices::{Ended, Notice, Words};
+use crate::engine::control_messages::{ControlMessage, Ended, Words};
 use crate::util::status::Status;
 use room::Room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// A notice of a plan, which travels as words.
+/// A control message of a plan, which travels as words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlanNotice {
+pub enum PlanMessage {
     /// Bytes, and perhaps a signal.
     Put(Put),
     /// The plan has failed for every rank that has ended this round; round 0: for all ranks at
@@ -36,13 +36,13 @@ pub struct Put {
     pub round: u32,
     /// The queue of the sender.
     pub queue: u8,
-    /// How many notices this queue has sent to this rank before.
+    /// How many control messages this queue has sent to this rank before.
     pub sequence: u32,
     /// What follows the bytes.
     pub signal: Signal,
 }
 
-/// The signal that a notice carries.
+/// The signal that a control message carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// None.
@@ -53,17 +53,17 @@ pub enum Signal {
     Cell(u8, u32),
 }
 
-/// Value of the `space` byte that marks a Failed notice.
+/// Value of the `space` byte that marks a Failed control message.
 const FAILED: u64 = 255;
 
-impl PlanNotice {
-    /// The notice as words.
+impl PlanMessage {
+    /// The control message as words.
     pub fn encode(self) -> Words {
         match self {
-            PlanNotice::Failed(status, round) => {
+            PlanMessage::Failed(status, round) => {
                 [status.0 as u32 as u64, round.into(), FAILED << 32]
             }
-            PlanNotice::Put(Put { space, offset, round, queue, sequence, signal }) => {
+            PlanMessage::Put(Put { space, offset, round, queue, sequence, signal }) => {
                 let (kind, to, number) = match signal {
                     Signal::Nothing => (0, 0, 0),
                     Signal::Word(to, value) => (1, to, value),
@@ -79,11 +79,11 @@ impl PlanNotice {
         }
     }
 
-    /// The notice that these words say. None: no valid notice.
-    pub fn decode([offset, numbers, marks]: Words) -> Option<PlanNotice> {
+    /// The control message that these words say. None: no valid control message.
+    pub fn decode([offset, numbers, marks]: Words) -> Option<PlanMessage> {
         let byte = |at: u32| (marks >> at) as u8;
         if byte(32) == FAILED as u8 {
-            return Some(PlanNotice::Failed(Status(offset as u32 as i32), numbers as u32));
+            return Some(PlanMessage::Failed(Status(offset as u32 as i32), numbers as u32));
         }
         let number = (numbers >> 32) as u32;
         let (space, queue, to) = (byte(32), byte(40), byte(48));
@@ -94,7 +94,7 @@ impl PlanNotice {
             _ => return None,
         };
         let (round, sequence) = (numbers as u32, marks as u32);
-        Some(PlanNotice::Put(Put { space, offset, round, queue, sequence, signal }))
+        Some(PlanMessage::Put(Put { space, offset, round, queue, sequence, signal }))
     }
 }
 
@@ -119,7 +119,7 @@ struct Answers {
 
 impl Ended for Answers {
     fn ended(&self, _: u32, bytes: usize, _: Status) {
-        // A peer that did not take the notice has died, which every rank notices, or reports the
+        // A peer that did not take the message has died, which every rank notices, or reports the
         // failure of the plan itself.
         if self.room.ended(bytes) {
             self.services.background.call(true);
@@ -139,7 +139,7 @@ impl PutSender {
         }
     }
 
-    /// Bytes in this process's memory, without posted notices.
+    /// Bytes in this process's memory, without posted control messages.
     pub fn bytes(edges: usize) -> usize {
         size_of::<PutSender>() + size_of::<Answers>() + edges * size_of::<AtomicU32>()
     }
@@ -149,11 +149,12 @@ impl PutSender {
         self.answers.room.is_stalled(queue)
     }
 
-    /// Posts a notice for which the caller has taken room.
-    pub fn post(&self, peer: u32, told: PlanNotice, bytes: &[u8]) -> Result<(), Status> {
-        let notice = Notice { peer, name: self.name, words: told.encode(), keep: false, bytes };
+    /// Posts a control message for which the caller has taken room.
+    pub fn post(&self, peer: u32, told: PlanMessage, bytes: &[u8]) -> Result<(), Status> {
+        let message =
+            ControlMessage { peer, name: self.name, words: told.encode(), keep: false, bytes };
         let ends = self.answers.clone() as Arc<dyn Ended>;
-        self.answers.services.notify(&notice, &ends).map_err(|error| error.status)
+        self.answers.services.send_control(&message, &ends).map_err(|error| error.status)
     }
 
     /// Tells the ranks of other nodes once that the plan has failed.
@@ -168,8 +169,9 @@ impl PutSender {
         self.told.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
             self.answers.room.take_always(0);
-            // If even this notice cannot be posted, the peer waits until this rank dies or leaves.
-            if self.post(member.peer, PlanNotice::Failed(status, round), &[]).is_err() {
+            // If even this control message cannot be posted, the peer waits until this rank dies or
+            // leaves.
+            if self.post(member.peer, PlanMessage::Failed(status, round), &[]).is_err() {
                 self.give_back(0);
             }
         }
@@ -181,12 +183,13 @@ impl PutSender {
         self.answers.room.try_take(bytes, queue)
     }
 
-    /// Gives back room for a notice that was not posted.
+    /// Gives back room for a control message that was not posted.
     pub fn give_back(&self, bytes: usize) {
         self.answers.room.give_back(bytes);
     }
 
-    /// How many notices were posted on an edge; only the holder of the queue's claim changes it.
+    /// How many control messages were posted on an edge; only the holder of the queue's claim
+    /// changes it.
     pub fn sequence(&self, edge: usize) -> Option<&AtomicU32> {
         self.sequences.get(edge)
     }
@@ -203,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notice_is_decoded_as_it_was_encoded() {
+    fn a_control_message_is_decoded_as_it_was_encoded() {
         let put = |signal| Put {
             space: 2,
             offset: u64::MAX - 1,
@@ -213,12 +216,12 @@ mod tests {
             signal,
         };
         let signals = [Signal::Nothing, Signal::Word(6, u32::MAX), Signal::Cell(5, 70_000)];
-        let puts = signals.map(|signal| PlanNotice::Put(put(signal)));
+        let puts = signals.map(|signal| PlanMessage::Put(put(signal)));
         let failed =
-            [PlanNotice::Failed(Status::ERR_KEY, 0), PlanNotice::Failed(Status::ERR_CANCELED, 9)];
+            [PlanMessage::Failed(Status::ERR_KEY, 0), PlanMessage::Failed(Status::ERR_CANCELED, 9)];
         for told in puts.into_iter().chain(failed) {
-            assert_eq!(PlanNotice::decode(told.encode()), Some(told));
+            assert_eq!(PlanMessage::decode(told.encode()), Some(told));
         }
-        assert_eq!(PlanNotice::decode([0, 0, 3 << 56]), None);
+        assert_eq!(PlanMessage::decode([0, 0, 3 << 56]), None);
     }
 }

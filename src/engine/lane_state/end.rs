@@ -2,11 +2,11 @@
 
 use crate::engine::by_owner::InFlight;
 use crate::engine::command::{ALL_PEERS, Command, Op, PIECE};
+use crate::engine::control_messages;
 use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
 use crate::engine::lane_state::questions::{imported, refused};
 use crate::engine::messages::deferred::take_deferred;
-use crate::engine::notices;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::util::status::{Error, Status};
@@ -37,7 +37,7 @@ impl LaneState {
                     self.end_pieces(routes, &operation, status);
                 }
                 Op::IMPORT => imported(routes, command, status),
-                Op::NOTICE => notices::end(command, status),
+                Op::CONTROL => control_messages::end(command, status),
                 _ => fire(routes, command, status),
             }
         }
@@ -99,7 +99,7 @@ impl LaneState {
         while let Some((command, extra)) = self.consumer.peek(0).map(QueueEntry::take) {
             // The marks of its carried bytes were set before its own, so all are released together.
             let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
-            count += usize::from(!matches!(command.op, Op::NOTHING | Op::FLUSH | Op::NOTICE));
+            count += usize::from(!matches!(command.op, Op::NOTHING | Op::FLUSH | Op::CONTROL));
             // SAFETY: the promise of Lane::put(); the command ends here, and its slot is released
             // below. Pieces that are in flight end behind the loop.
             unsafe {
@@ -113,7 +113,7 @@ impl LaneState {
                         let failure = Error::bare(Status::ERR_CANCELED);
                         self.end_piece(routes, command.local.cast(), Some(failure), 0);
                     }
-                    Op::NOTICE => notices::end(&command, Status::ERR_CANCELED),
+                    Op::CONTROL => control_messages::end(&command, Status::ERR_CANCELED),
                     _ => fire(routes, &command, Status::ERR_CANCELED),
                 }
             }

@@ -1,10 +1,10 @@
-//! Flow control of a plan's notices: how many bytes were posted and not answered, and which queues
-//! wait for room.
+//! Flow control of a plan's control messages: how many bytes were posted and not answered, and
+//! which queues wait for room.
 
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Most bytes of a plan that may be posted and not answered at a time. A notice counts as at least
-/// LEAST bytes.
+/// Most bytes of a plan that may be posted and not answered at a time. A control message counts as
+/// at least LEAST bytes.
 const WINDOW: u64 = 1 << 20;
 const LEAST: u64 = 512;
 
@@ -47,13 +47,13 @@ impl Room {
         self.under_way.fetch_add(cost(bytes), Ordering::Relaxed);
     }
 
-    /// The notice for which room was taken was not posted.
+    /// The control message for which room was taken was not posted.
     pub fn give_back(&self, bytes: usize) {
         self.under_way.fetch_sub(cost(bytes), Ordering::Relaxed);
     }
 
-    /// A notice was answered. True: queues wait for room, and the caller must have all queues
-    /// looked at.
+    /// A control message was answered. True: queues wait for room, and the caller must have all
+    /// queues looked at.
     pub fn ended(&self, bytes: usize) -> bool {
         self.give_back(bytes);
         fence(Ordering::SeqCst);
