@@ -1,29 +1,29 @@
-/* What the C side of the module `llcl` shares: arrays of any type and rank come as descriptors
- * (ISO_Fortran_binding.h), so that no argument needs a temporary.
+/* Shared by the C sources of the module `llcl`. The compiler passes arrays of any type and rank as
+ * descriptors (ISO_Fortran_binding.h), so that no argument needs a temporary.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef LLCL_FORTRAN_ARRAYS_H
 #define LLCL_FORTRAN_ARRAYS_H
 #include <ISO_Fortran_binding.h>
 #include <llcl.h>
 
-/* Ends every subroutine: stores `answer` in `status`; where that is NULL, anything but LLCL_OK and
- * LLCL_DONE stops the program. */
+/* Every subroutine ends with a call of this. Stores `answer` in `status`. If `status` is NULL, any
+ * answer but LLCL_OK and LLCL_DONE ends the program. */
 void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status);
 
-/* Ends a subroutine by LLCL_ERR_INVALID and a sentence, static text, that llcl_last_error of the
- * module then has. */
+/* Ends a subroutine with LLCL_ERR_INVALID. `sentence`, a static text, becomes the message that
+ * llcl_last_error of the module returns. */
 void llclf_refuse(const char *name, const char *sentence, llcl_status_t *status);
 
 extern const char llclf_scattered[];
 
-/* Types of a collective's parameters whose arrays cannot be used. The library refuses them, at
- * every rank of the team, and llclf_finish finds the number in its sentence and says what is wrong
- * with the arrays instead. */
+/* Values of llcl_coll_params_t.type that say why the arrays cannot be used. The library refuses
+ * such a type, at every rank of the team. llclf_finish finds the number in the library's message,
+ * and replaces the message by one about the arrays. */
 #define LLCLF_TYPE_SCATTERED 0xfffffff0u
 #define LLCLF_TYPE_OF_TWO 0xfffffff1u
 
-/* How many bytes the array has, if they lie one after the other; else 0 is returned. The last
- * extent of an assumed-size array is -1: its end is unknown. */
+/* Whether the array's elements lie one after the other; then `size` gets their bytes. An
+ * assumed-size array has -1 as its last extent, and is refused because its end is unknown. */
 static inline int one_piece(const CFI_cdesc_t *array, size_t *size)
 {
     CFI_index_t bytes = (CFI_index_t)array->elem_len;
@@ -38,7 +38,7 @@ static inline int one_piece(const CFI_cdesc_t *array, size_t *size)
     return together || bytes == 0;
 }
 
-/* Address and bytes of an argument that may be absent: NULL and 0 then. */
+/* As one_piece(), also for an argument that is absent: then the address is NULL and the size 0. */
 static inline int piece(const CFI_cdesc_t *array, void **address, size_t *size)
 {
     *address = array == NULL ? NULL : array->base_addr;

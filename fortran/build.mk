@@ -9,7 +9,7 @@ $(FORTRAN_LIB): $(wildcard fortran/*.f90 fortran/*.c fortran/*.h fortran/generat
 	scripts/build-fortran $(FORTRAN) $(BUILD)/fortran
 $(FORTRAN_MODS): $(FORTRAN_LIB)
 
-# Prints what docs/fortran.md says of a call's cost.
+# Prints the figures in docs/fortran.md.
 bench-fortran: all fortran
 	$(CC) -std=c11 -O2 -Wall -Iinclude -c -o $(BUILD)/fortran/in_c.o fortran/bench/in_c.c
 	$(FORTRAN) -std=f2018 -O2 -Wall -I$(BUILD)/fortran -o $(BUILD)/fortran/calls fortran/bench/calls.f90 \

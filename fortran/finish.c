@@ -7,8 +7,8 @@
 /* In finish.f90; does not return. */
 void llclf_error_stop(const char *sentence, size_t length);
 
-/* Why this layer, and not the library, refused the calling thread's last failing call; else
- * NULL. */
+/* The message of the calling thread's last failed call if this layer has refused it. NULL: the
+ * library has the message. */
 static _Thread_local const char *refusal;
 
 const char llclf_scattered[] = "the array's elements do not lie one after the other, or its size is unknown: "
@@ -32,8 +32,8 @@ static void end(const char *name, llcl_status_t answer, llcl_status_t *status)
     llclf_error_stop(text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-/* What is wrong with a collective's arrays, if that is why the library has refused its parameters;
- * else NULL. */
+/* The message if the library has refused a collective because of its arrays (see
+ * LLCLF_TYPE_SCATTERED); else NULL. */
 static const char *refused_arrays(void)
 {
     char type[32];

@@ -1,5 +1,5 @@
-! How a subroutine of the module `llcl` ends: with a status, or, where the caller takes none, by an
-! error stop.
+! How the subroutines of the module `llcl` end: they store a status, or, if the caller has left
+! `status` out and the call has failed, end the program by error stop.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl_finish
   use, intrinsic :: iso_c_binding, only: c_char, c_int32_t, c_size_t
@@ -8,8 +8,8 @@ module llcl_finish
   public :: finish
 
   interface
-    ! In finish.c: stores `answer` in `status`; where that is absent, anything but LLCL_OK and
-    ! LLCL_DONE stops the program.
+    ! In finish.c: stores `answer` in `status`. If `status` is absent, any answer but LLCL_OK and
+    ! LLCL_DONE ends the program.
     subroutine finish(name, answer, status) bind(c, name='llclf_finish')
       import
       character(kind=c_char), intent(in) :: name(*)
@@ -20,7 +20,7 @@ module llcl_finish
 
 contains
 
-  ! Called by llclf_finish: units are flushed and the program stops as Fortran's do.
+  ! Ends the program by Fortran's error stop, which flushes its units. Called by llclf_finish.
   subroutine error_stop(sentence, length) bind(c, name='llclf_error_stop')
     integer(c_size_t), value :: length
     character(kind=c_char), intent(in) :: sentence(length)

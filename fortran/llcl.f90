@@ -1,15 +1,15 @@
-! libllcl for Fortran 2018. Every function of llcl.h is here under its name, as a subroutine where
-! it answers a status: `status` comes last and may be left out, and then anything but LLCL_OK and
-! LLCL_DONE stops the program with the library's sentence.
+! libllcl for Fortran 2018. The module has every function of llcl.h under its name. A function that
+! returns a status is a subroutine with `status` as its last argument. If the caller leaves it out,
+! any status but LLCL_OK and LLCL_DONE ends the program with the library's message.
 ! Reads, writes, atomics, messages and collectives also take arrays instead of parameter structs.
-! docs/fortran.md has a tour; what each function does is told in llcl.h. The functions as C has them
-! are in the module llcl_c.
+! docs/fortran.md introduces the module, and llcl.h documents the functions. The module llcl_c has
+! the functions as they are in C.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl
   use, intrinsic :: iso_c_binding, only: c_associated, c_char, c_f_pointer, c_int32_t, c_ptr, c_size_t
   use llcl_constants
   use llcl_types
-  ! Arrays take the place of address and size.
+  ! These have a form in llcl_arrays or llcl_values that takes an array.
   use llcl_functions, address_local => llcl_local_address
   use llcl_calls_life, address_register => llcl_region_register, address_allgather => llcl_allgather_bytes
   use llcl_calls_rma
@@ -45,8 +45,8 @@ module llcl
 
 contains
 
-  ! C's text as characters; empty for a null pointer. For the texts in structs, as
-  ! llcl_coll_info_t's reason.
+  ! Copies a text of C; returns an empty one for a null pointer. For texts in structs, such as
+  ! `reason` of llcl_coll_info_t.
   function llcl_text(text) result(answer)
     type(c_ptr), intent(in) :: text
     character(len=:), allocatable :: answer

@@ -1,6 +1,5 @@
-/* Reads and writes of arrays. For each operation one function that fills in the parameters, and
- * three that name what is called: the try function, the one that is accepted at last, and the one
- * that waits for the end.
+/* Reads and writes of arrays. Each operation has one function that fills in the parameters, and
+ * three that pass it a function of llcl.h: the try form, the _async form, and the blocking form.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "arrays.h"
 
@@ -10,8 +9,8 @@ typedef llcl_status_t strided_call(llcl_context_t *, const llcl_strided_params_t
 typedef llcl_status_t write_small_call(llcl_context_t *, const llcl_write_small_params_t *);
 typedef llcl_status_t write_signal_call(llcl_context_t *, const llcl_write_signal_params_t *);
 
-/* What the functions below take from Fortran: handles and numbers by value; `array` any; the rest
- * may be NULL. */
+/* Parameters of the functions below. Fortran passes handles and numbers by value. An absent
+ * argument is NULL. */
 #define CONTEXT llcl_context_t *context, uint32_t peer
 #define ENDS const llcl_completion_t *on_local, const llcl_completion_t *on_complete, const uint32_t *flags
 #define SIGNAL llcl_remote_t signal, uint64_t value, uint32_t op
@@ -21,7 +20,8 @@ static const char no_pieces[] = "the section runs backwards, its size is unknown
 static const char no_local_end[] = "`on_local` is there only where the array's elements lie one after the other: wait "
                                    "for `on_complete`";
 
-/* The array as pieces, which lie one after the other at the peer; 0 if it cannot be told so. */
+/* Describes the array as pieces, which lie one after the other at the peer. Returns 0 if no
+ * llcl_strided_params_t can describe it. */
 static int pieces_of(const CFI_cdesc_t *array, llcl_strided_params_t *params)
 {
     uint64_t packed;
@@ -39,7 +39,7 @@ static int pieces_of(const CFI_cdesc_t *array, llcl_strided_params_t *params)
             packed = params->size;
             continue;
         }
-        /* A dimension that goes on where the one inside it ends is more of that one. */
+        /* If this dimension continues where the inner one ends, it extends the inner one. */
         if (n > 0 && (uint64_t)stride == params->local_strides[n - 1] * params->extents[n - 1]) {
             params->extents[n - 1] *= (uint64_t)extent;
             packed *= (uint64_t)extent;

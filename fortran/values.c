@@ -1,11 +1,10 @@
-/* What a descriptor's type is good for: atomics and collectives on values of any type, messages and
- * memory.
+/* Subroutines that take arrays, other than reads and writes: atomics, collectives, messages,
+ * regions.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #include "arrays.h"
 #include <string.h>
 
-/* LLCL_TYPE_* of an array's elements; LLCL_TYPE_BYTES for those that no type of the library is the
- * same as. */
+/* LLCL_TYPE_* of an array's elements; LLCL_TYPE_BYTES if the library has no such type. */
 static uint32_t type_of(const CFI_cdesc_t *array)
 {
     switch (array->type) {
@@ -30,10 +29,10 @@ static uint64_t elements(const CFI_cdesc_t *array)
     return count;
 }
 
-/* Parameters of a collective on arrays, one of which may be absent. Without `count` it is the
- * smaller array's number of elements: what one rank gives or gets, but for all-to-alls, whose
- * arrays both have a block for each rank. Where an array cannot be used, the struct has a type that
- * says so, which the library refuses. */
+/* Parameters of a collective on arrays, one of which may be absent. If `count` is absent, the
+ * number of elements of the smaller array is used. That is the size of one rank's block, except in
+ * an all-to-all, where both arrays have a block for each rank. If an array cannot be used, the type
+ * is one of LLCLF_TYPE_*, which the library refuses. */
 llcl_coll_params_t llclf_coll_params(llcl_team_t *team, const CFI_cdesc_t *send, const CFI_cdesc_t *receive,
                                      const uint32_t *op, const uint32_t *root, const uint64_t *count,
                                      const uint32_t *flags)

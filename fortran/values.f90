@@ -1,5 +1,6 @@
-! Replies, regions and parameters of collectives from arrays of any type; reads, writes, atomics and
-! messages are in generated/arrays.f90. The bodies are in values.c. See llcl.h for what each does.
+! Interfaces of the subroutines for replies, regions and collectives that take arrays of any type.
+! Those for reads, writes, atomics and messages are in generated/arrays.f90. The bodies are in
+! values.c. llcl.h documents what each does.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl_values
   use, intrinsic :: iso_c_binding, only: c_int32_t, c_int64_t

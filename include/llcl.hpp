@@ -1,6 +1,6 @@
-// llcl.hpp - llcl.h for C++20: owners of handles, spans, and completions that are lambdas, futures
-// or what a coroutine awaits. Header only; it does nothing that C cannot do, and every struct and
-// function of llcl.h goes with it.
+// llcl.hpp - llcl.h for C++20: owners of handles, spans, and completions as lambdas, futures and
+// awaitable operations. Header only. It adds no functions to the library, and uses the structs of
+// llcl.h, so a program may use both.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 #ifndef LLCL_HPP
 #define LLCL_HPP
@@ -20,7 +20,7 @@
 
 namespace llcl {
 
-/// What check() throws: a status, and the library's sentence.
+/// The exception of check(): a status, and the library's message.
 class error : public std::runtime_error {
 public:
     explicit error(llcl_status_t status)
@@ -33,21 +33,21 @@ private:
     llcl_status_t status_;
 };
 
-/// Throws on everything but LLCL_OK and LLCL_DONE, "try again" included. Not in callbacks and
-/// handlers, which must not throw.
+/// Throws on every status but LLCL_OK and LLCL_DONE, also on "try again". Callbacks and handlers
+/// must not throw, so they must not call it.
 inline void check(llcl_status_t status)
 {
     if (status != LLCL_OK && status != LLCL_DONE)
         throw error(status);
 }
 
-/// Ends a handle by the C function that ends it, whatever that answers: after llcl_finalize it has
-/// ended already.
+/// Deletes a handle by a C function. Ignores its status: llcl_finalize may have ended the handle
+/// already.
 template <auto End> struct ends {
     template <class Handle> void operator()(Handle *handle) const noexcept { (void)End(handle); }
 };
 
-/// Owners. get() is the C handle; reset() ends it before the owner does. The end of a context is
+/// Owners of handles. get() returns the C handle; reset() ends it earlier. The end of a context is
 /// collective (llcl_finalize).
 using context = std::unique_ptr<llcl_context_t, ends<llcl_finalize>>;
 using region = std::unique_ptr<llcl_region_t, ends<llcl_region_free>>;
@@ -55,7 +55,7 @@ using team = std::unique_ptr<llcl_team_t, ends<llcl_team_free>>;
 using plan = std::unique_ptr<llcl_coll_t, ends<llcl_coll_free>>;
 using world = std::unique_ptr<llcl_world_t, ends<llcl_world_free>>;
 
-/// Calls a C function whose last argument is where a handle goes, and returns its owner:
+/// Calls a C function that returns a handle in its last argument, and returns the handle's owner:
 /// `auto p = llcl::make<llcl::plan>(llcl_allreduce_init, &params);`.
 template <class Owner, class Function, class... Arguments> Owner make(Function function, Arguments... arguments)
 {
@@ -66,7 +66,8 @@ template <class Owner, class Function, class... Arguments> Owner make(Function f
 
 inline context init(const llcl_config_t *config = nullptr) { return make<context>(llcl_init, config); }
 
-/// A region at every rank, and where all of them are (llcl_region_allocate_shared).
+/// This rank's region, and the remote addresses of all ranks' regions
+/// (llcl_region_allocate_shared).
 struct shared_region {
     region mine;
     std::vector<llcl_remote_t> all;
@@ -82,14 +83,14 @@ inline shared_region allocate_shared(const context &context, std::size_t bytes)
     return made;
 }
 
-/// A region's memory as objects; as many as fit.
+/// A region's memory as a span of as many objects as fit.
 template <class T> std::span<T> span_of(const region &region) noexcept
 {
     static_assert(std::is_trivially_copyable_v<T>);
     return {static_cast<T *>(llcl_region_address(region.get())), llcl_region_size(region.get()) / sizeof(T)};
 }
 
-/// Parameters of operations between a span and a place at a peer.
+/// Parameters of operations between a span and a remote address.
 template <class T, std::size_t N> llcl_read_params_t read(std::uint32_t peer, llcl_remote_t source, std::span<T, N> destination) noexcept
 {
     static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
@@ -114,11 +115,11 @@ template <class T, std::size_t N> llcl_write_params_t write(std::uint32_t peer, 
 
 namespace detail {
 
-/// Whether a function object fits into the `target` of a completion: the size of a pointer, copied
-/// as bytes.
+/// Whether a function object fits into the `target` of a completion: it is at most as large as a
+/// pointer, and may be copied as bytes.
 template <class F> constexpr bool is_small = sizeof(F) <= sizeof(void *) && std::is_trivially_copyable_v<F>;
 
-/// The callback of a lambda: from the bytes of `data`, or from the heap.
+/// The callback that calls a lambda: one in the bytes of `data`, or one on the heap.
 template <class F> void call(void *data, llcl_status_t status) noexcept
 {
     if constexpr (is_small<F>) {
@@ -135,12 +136,12 @@ template <class F> void handle(llcl_am_t *message, void *function) noexcept { (*
 
 } // namespace detail
 
-/// Posts an operation whose end calls `function(status)`, once, on the thread that the conventions
-/// of llcl.h name; it must not throw. `Post` is one of the _async functions:
-/// `llcl::post<llcl_try_read_async>(context, params, [&](llcl_status_t s) { ... })`. Returns its
-/// answer; where that is not LLCL_OK the function is never called. A function object of at most a
-/// pointer's size that is copied as bytes, as a lambda with one reference, costs no allocation; a
-/// larger one costs one.
+/// Posts an operation whose completion calls `function(status)` once. The conventions of llcl.h say
+/// on which thread. The function must not throw. `Post` is one of the _async functions:
+/// `llcl::post<llcl_try_read_async>(context, params, [&](llcl_status_t s) { ... })`. Returns the
+/// status of `Post`; if that is not LLCL_OK, the function is never called. A function object that
+/// is trivially copyable and at most as large as a pointer, as a lambda with one reference, costs
+/// no allocation; any other costs one.
 template <auto Post, class Params, class F>
     requires std::is_invocable_v<F &, llcl_status_t>
 [[nodiscard]] llcl_status_t post(llcl_context_t *context, Params params, F function)
@@ -155,14 +156,14 @@ template <auto Post, class Params, class F>
         params.on_complete = llcl_callback(detail::call<F>, owned.get());
         llcl_status_t answer = Post(context, &params);
         if (answer == LLCL_OK)
-            (void)owned.release(); // the callback's, which may have ended it
+            (void)owned.release(); // the callback owns it, and may have deleted it
         return answer;
     }
 }
 
-/// Posts an operation and returns a future, which throws `llcl::error` where the operation fails.
-/// `Post` is one of the _async functions without "try". A future that is waited for sleeps without
-/// helping with progress.
+/// Posts an operation and returns a future, whose get() throws `llcl::error` if the operation has
+/// failed. `Post` is one of the _async functions without "try". A thread in get() sleeps, and does
+/// not help with progress.
 template <auto Post, class Params> std::future<void> post_future(llcl_context_t *context, const Params &params)
 {
     std::promise<void> promise;
@@ -182,11 +183,11 @@ template <auto Post, class Params> std::future<void> post_future(llcl_context_t 
     return future;
 }
 
-/// What a coroutine awaits:
-/// `llcl_status_t status = co_await llcl::await<llcl_try_read_async>(context, params);`. It answers
-/// what the try function has answered, or else how the operation has ended. The coroutine goes on
-/// on the thread that ends the operation, as a callback: it must not block there, and so awaits
-/// further operations by the try functions. Allocates nothing.
+/// An awaitable operation:
+/// `llcl_status_t status = co_await llcl::await<llcl_try_read_async>(context, params);`. If the
+/// call was not accepted, the result is its status; otherwise the status of the completion. The
+/// thread that ends the operation resumes the coroutine inside a callback. So the coroutine must
+/// not block there, and awaits further operations by the try functions. Allocates nothing.
 template <auto Post, class Params> class operation {
 public:
     operation(llcl_context_t *context, const Params &params) noexcept : context_(context), params_(params) {}
@@ -203,8 +204,8 @@ public:
             status_ = answer;
             return false;
         }
-        // The second of the two that come here goes on. After this nothing of *this may be touched:
-        // it may have ended.
+        // This thread and the callback both set `met_`; the second one resumes the coroutine. After
+        // the exchange the coroutine may have deleted *this.
         return !met_.exchange(true, std::memory_order_acq_rel);
     }
     llcl_status_t await_resume() const noexcept { return status_; }
@@ -225,14 +226,14 @@ private:
     std::atomic<bool> met_ = false;
 };
 
-/// co_await needs no name for the type of the parameters.
+/// Makes an operation to co_await; the compiler deduces the type of the parameters.
 template <auto Post, class Params> operation<Post, Params> await(llcl_context_t *context, const Params &params) noexcept
 {
     return {context, params};
 }
 
-/// A handler that is a function object, called with the message. It stays the caller's and must
-/// live until it is replaced, or the context has ended; it must not throw.
+/// Registers a function object as a handler; it is called with the message and must not throw. The
+/// caller owns it, and keeps it alive until the handler is replaced or the context has ended.
 template <class F>
     requires std::is_invocable_v<F &, llcl_am_t *>
 void on_message(llcl_context_t *context, std::uint32_t id, F &function)

@@ -4,23 +4,24 @@
 #define LLCL_INLINE_H
 
 /*
- * A window is a part of a peer's region, looked up once. Where this process maps that memory, the
- * functions here are the load or the store itself, which the compiler puts into the caller.
- * Anything else (memory that is not mapped, a place that does not lie in the window, a word that is
- * not aligned, a compiler without the atomic builtins of gcc and clang) goes by llcl_read and
- * llcl_write of the place, which look at the region and its end and answer as they always do.
+ * A window is a part of a peer's region, which the program looks up once. If this process maps that
+ * memory, the functions of this header are loads and stores, which the compiler inlines. In all
+ * other cases they call llcl_read or llcl_write, which check the region and its bounds and return
+ * the same statuses as always: if the memory is not mapped, the bytes do not lie in the window, a
+ * word is not aligned, or the compiler lacks the atomic builtins of gcc and clang.
  *
- * What a call does and a load or a store cannot:
- * - It is not checked that the region still lives. A window ends when its owner frees the region,
- *   or with the context: agree before you free, as with any memory. Later loads show undefined
- *   bytes, and later stores are lost or may reach the region that has taken the place.
- * - Nobody is woken. For a word that a thread may wait for by llcl_wait_word: llcl_wake after the
- *   store, or llcl_write_value.
- * - It cannot tell that the peer has died: then the memory is still there, and nobody looks at it.
+ * Loads and stores do less than a call:
+ * - They do not check that the region still exists. A window becomes invalid when the owner frees
+ *   the region, and when the context ends. So ranks must agree before one of them frees the region.
+ *   Later loads return undefined bytes. Later stores are lost, or change another region at the same
+ *   address.
+ * - They wake no thread. If a thread may wait for a word by llcl_wait_word, call llcl_wake after
+ *   the store, or use llcl_write_value.
+ * - They do not report that the peer has died: its memory stays mapped.
  *
- * Order: a word of 8 bytes is read with Acquire and written with Release, so a thread that sees the
- * value sees what the writing thread did before, as with llcl_write_value. Bytes have no order
- * among each other; write a word behind them.
+ * Order: a word of 8 bytes is read with Acquire and written with Release. So a thread that sees the
+ * value also sees what the writing thread did before, as with llcl_write_value. Other bytes have no
+ * order among each other; write a word after them.
  *
  * After the inlined put and get of GASNet-EX and of OpenSHMEM on shared memory.
  */
@@ -33,26 +34,27 @@
 extern "C" {
 #endif
 
-/** Some bytes of a peer, as this process reaches them. Made by llcl_window; nothing ends it. */
+/** Bytes of a peer. Made by llcl_window; it need not be freed. */
 typedef struct llcl_window_t {
-    /** The first of them, here; NULL: only calls reach them. */
+    /** Their address in this process; NULL: they are not mapped. */
     unsigned char *base;
-    /** How many. */
+    /** Their number. */
     uint64_t size;
-    /** Where they are. */
+    /** Their remote address. */
     llcl_remote_t remote;
     /** The context. */
     llcl_context_t *context;
-    /** Whose. */
+    /** The rank of the peer. */
     uint32_t peer;
 } llcl_window_t;
 
 /**
- * Looks `size` bytes of a peer up, from `remote` on, as llcl_remote_pointer does.
+ * Looks up `size` bytes of a peer, as llcl_remote_pointer does.
  *
- * `context`: a live context. `peer`: whose memory. `remote`: a place in a region of that rank.
- * Returns the window by value. What is wrong with the arguments is answered by the functions that
- * use it. Waits for the first contact with the peer. Any thread may call it.
+ * `context`: a live context. `peer`: the rank of the peer. `remote`: the address of the first byte,
+ * in a region of that rank. Returns the window by value. If an argument is wrong, the functions
+ * that use the window return the error. Waits for the first contact with the peer. Any thread may
+ * call it.
  */
 static inline llcl_window_t llcl_window(llcl_context_t *context, uint32_t peer, llcl_remote_t remote,
                                         uint64_t size)
@@ -66,7 +68,7 @@ static inline llcl_window_t llcl_window(llcl_context_t *context, uint32_t peer, 
     return window;
 }
 
-/** The place in a window, if loads and stores reach `size` bytes there; NULL: a call must. */
+/** The address of `size` bytes in this process; NULL: they are not mapped or not in the window. */
 static inline unsigned char *llcl_window_place(llcl_window_t window, uint64_t offset, uint64_t size)
 {
     if (window.base == NULL || offset > window.size || size > window.size - offset)
@@ -74,7 +76,7 @@ static inline unsigned char *llcl_window_place(llcl_window_t window, uint64_t of
     return window.base + offset;
 }
 
-/** The place in a window as calls name it; one that no number can name is past the region's end. */
+/** The remote address at an offset. An offset beyond 64 bits becomes one past the region's end. */
 static inline llcl_remote_t llcl_window_remote(llcl_window_t window, uint64_t offset)
 {
     llcl_remote_t remote = window.remote;
@@ -82,7 +84,7 @@ static inline llcl_remote_t llcl_window_remote(llcl_window_t window, uint64_t of
     return remote;
 }
 
-/** Writes bytes by a call. As llcl_write; `offset` counts from the window's begin. */
+/** Writes bytes by llcl_write. `offset`: bytes from the beginning of the window. */
 static inline llcl_status_t llcl_window_put_by_call(llcl_window_t window, uint64_t offset,
                                                     const void *from, uint64_t size)
 {
@@ -94,7 +96,7 @@ static inline llcl_status_t llcl_window_put_by_call(llcl_window_t window, uint64
     return llcl_write(window.context, &params);
 }
 
-/** Reads bytes by a call. As llcl_read; `offset` counts from the window's begin. */
+/** Reads bytes by llcl_read. `offset`: bytes from the beginning of the window. */
 static inline llcl_status_t llcl_window_get_by_call(llcl_window_t window, uint64_t offset, void *to,
                                                     uint64_t size)
 {
@@ -110,9 +112,9 @@ static inline llcl_status_t llcl_window_get_by_call(llcl_window_t window, uint64
  * Writes a word of 8 bytes.
  *
  * `window`: of llcl_window, by value, so that it stays in registers. `offset`: bytes from its
- * begin. `value`: the word.
- * LLCL_OK: written; where a call was needed, what llcl_write answers. Any thread may call it; where
- * a call is needed, not inside a callback.
+ * beginning. `value`: the word.
+ * LLCL_OK: written; if llcl_write was called, its status. Any thread may call it, but inside a
+ * callback only for memory that is mapped.
  */
 static inline llcl_status_t llcl_window_put64(llcl_window_t window, uint64_t offset, uint64_t value)
 {
@@ -124,7 +126,7 @@ static inline llcl_status_t llcl_window_put64(llcl_window_t window, uint64_t off
     }
 #endif
     {
-        /* One of its own, so that the store above takes the word from a register. */
+        /* A copy, so that the store above takes the word from a register. */
         uint64_t word = value;
         return llcl_window_put_by_call(window, offset, &word, sizeof word);
     }
@@ -133,7 +135,7 @@ static inline llcl_status_t llcl_window_put64(llcl_window_t window, uint64_t off
 /**
  * Reads a word of 8 bytes.
  *
- * `value`: where it goes. All else as of llcl_window_put64, with llcl_read.
+ * `value`: the place of the result. All else is as for llcl_window_put64, with llcl_read.
  */
 static inline llcl_status_t llcl_window_get64(llcl_window_t window, uint64_t offset, uint64_t *value)
 {
@@ -150,8 +152,8 @@ static inline llcl_status_t llcl_window_get64(llcl_window_t window, uint64_t off
 /**
  * Writes bytes.
  *
- * `offset`: bytes from the window's begin. `from`: `size` bytes of this process, which do not
- * overlap those that are written; NULL with `size` 0. LLCL_OK and all else: as llcl_window_put64.
+ * `offset`: bytes from the beginning of the window. `from`: `size` bytes of this process, which do
+ * not overlap those that are written; NULL with `size` 0. All else is as for llcl_window_put64.
  */
 static inline llcl_status_t llcl_window_put(llcl_window_t window, uint64_t offset, const void *from,
                                             uint64_t size)
@@ -166,7 +168,7 @@ static inline llcl_status_t llcl_window_put(llcl_window_t window, uint64_t offse
 /**
  * Reads bytes.
  *
- * `to`: `size` bytes of this process, which do not overlap those that are read. All else as of
+ * `to`: `size` bytes of this process, which do not overlap those that are read. All else is as for
  * llcl_window_put.
  */
 static inline llcl_status_t llcl_window_get(llcl_window_t window, uint64_t offset, void *to,

@@ -1,4 +1,5 @@
-"""libllcl for tests and prototypes: every function, struct and constant of llcl.h, and numpy arrays as memory.
+"""libllcl for tests and prototypes: all functions, structs and constants of llcl.h, and numpy arrays
+as memory.
 
     import llcl, numpy
     me = llcl.init()
@@ -6,9 +7,11 @@
     mine[:] = me.rank; me.barrier()
     theirs = me.read((me.rank + 1) % me.size, all, numpy.empty(8))
 
-Run it by llcl-run. `llcl.lib.llcl_flush(...)` calls the library as C does, `llcl.ffi` makes its structs; a status other than
-LLCL_OK and LLCL_DONE becomes an exception by `llcl.check`. Nothing is generated: cffi reads the installed header when this is imported.
-PYLLCL_HEADER and PYLLCL_LIBRARY name the two files where they are not beside this one's prefix.
+Start the program by llcl-run. `llcl.lib.llcl_flush(...)` calls the library as C does, and `llcl.ffi`
+makes its structs. `llcl.check` raises an exception for every status but LLCL_OK and LLCL_DONE.
+The import reads the installed header by cffi, so no file is generated. PYLLCL_HEADER and
+PYLLCL_LIBRARY name the header and the library if they do not lie in the folders include and lib of
+the prefix that contains this file.
 """
 import os
 import re
@@ -28,7 +31,7 @@ def _find(variable, *places):
 
 
 def _declarations(header):
-    """What cffi understands of llcl.h: declarations, and constants that are numbers."""
+    """The part of llcl.h that cffi can read: declarations, and constants that are numbers."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S).replace("\\\n", " ")
     constants = re.findall(r"^#define (LLCL_\w+) \(?(-?\d+)u?\)?[ \t]*$", text, flags=re.M)
     text = re.sub(r'^#.*$|^extern "C" \{$|^\}$', "", text, flags=re.M)
@@ -45,7 +48,7 @@ globals().update(constants)
 
 
 class Error(Exception):
-    """What check() raises; `status` is the library's."""
+    """The exception of check(), with the `status` and the library's message."""
 
     def __init__(self, status):
         said = lib.llcl_last_error() if status < 0 else lib.llcl_status_string(status)
@@ -59,7 +62,8 @@ def check(status):
 
 
 def params(struct, **fields):
-    """A struct of llcl.h by its name, `params("llcl_read_params_t", peer=1)`: what is not named is 0, but for its size."""
+    """Makes a struct of llcl.h: `params("llcl_read_params_t", peer=1)`. Sets struct_size; other fields that
+    are not named are 0."""
     made = ffi.new(struct + " *", fields)
     if hasattr(made, "struct_size") and not made.struct_size:
         made.struct_size = ffi.sizeof(struct)
@@ -67,14 +71,14 @@ def params(struct, **fields):
 
 
 def local(array):
-    """The place of a contiguous array in this process, for the near side of an operation."""
+    """The address of a contiguous array, as the local buffer of an operation."""
     if not array.flags.c_contiguous:
         raise ValueError("the array is not contiguous: copy it first")
     return lib.llcl_local_address(ffi.cast("void *", array.ctypes.data))
 
 
 class Context:
-    """A rank's place in its world. Ends by close(), or at the end of a `with`; that is collective."""
+    """A rank's place in its world. It ends by close(), or at the end of a `with`; both are collective."""
 
     def __init__(self, config=None):
         made = ffi.new("llcl_context_t **")
@@ -97,7 +101,8 @@ class Context:
         check(lib.llcl_barrier(self.handle))
 
     def allocate_shared(self, count, dtype=numpy.uint8):
-        """A region at every rank: this rank's memory as an array, which is valid until close(), and the places of all ranks."""
+        """Allocates a region at every rank. Returns this rank's memory as an array, which is valid until
+        close(), and the remote addresses of all ranks' regions."""
         region, places = ffi.new("llcl_region_t **"), ffi.new("llcl_remote_t[]", self.size)
         size = count * numpy.dtype(dtype).itemsize
         check(lib.llcl_region_allocate_shared(self.handle, size, region, places))
@@ -105,7 +110,7 @@ class Context:
         return numpy.frombuffer(memory, dtype=dtype), places
 
     def read(self, peer, places, array, offset=0):
-        """Fills the array from a peer's memory, `offset` bytes behind its place, and returns it."""
+        """Fills the array from a peer's region, beginning at byte `offset`, and returns the array."""
         if not array.flags.writeable:
             raise ValueError("the array is read-only")
         check(lib.llcl_read(self.handle, params("llcl_read_params_t", peer=peer, source=lib.llcl_at(places[peer], offset),
@@ -113,12 +118,12 @@ class Context:
         return array
 
     def write(self, peer, places, array, offset=0):
-        """Writes the array into a peer's memory, `offset` bytes behind its place."""
+        """Writes the array into a peer's region, beginning at byte `offset`."""
         check(lib.llcl_write(self.handle, params("llcl_write_params_t", peer=peer, source=local(array), size=array.nbytes,
                                                  destination=lib.llcl_at(places[peer], offset))))
 
     def allreduce(self, array, op=None):
-        """The arrays of all ranks added up, element by element, or combined by another LLCL_OP_*."""
+        """Returns the sum of all ranks' arrays, element by element, or their combination by another LLCL_OP_*."""
         types = {"int32": "I32", "uint32": "U32", "int64": "I64", "uint64": "U64", "float32": "F32", "float64": "F64"}
         result, team = numpy.empty_like(array), ffi.new("llcl_team_t **")
         check(lib.llcl_team_world(self.handle, team))

@@ -1,4 +1,4 @@
-"""What scripts/check-python runs under llcl-run: a read, a write, a reduction and a refusal by the module llcl."""
+"""Tests the module llcl by a read, a write, a reduction and a refusal. scripts/check-python runs it."""
 import llcl
 import numpy
 
@@ -27,7 +27,7 @@ with llcl.init() as me:
             raise SystemExit("an array that does not fit is accepted")
         except ValueError:
             pass
-    # A callback of C's kind, kept alive by its name. It may run on a thread of the library.
+    # cffi frees a callback when its name goes. The callback may run on a thread of the library.
     ended = []
     callback = llcl.ffi.callback("llcl_callback_fn", lambda data, status: ended.append(status))
     into = numpy.empty(8)

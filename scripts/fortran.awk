@@ -177,7 +177,7 @@ END {
     printf "  private :: c_int32_t, c_int64_t\n\n%send module llcl_constants\n", constants > file
     close(file)
 
-    file = out "/types.f90"; top(file, "The structs of llcl.h as types, whose members begin as those of the LLCL_..._INIT macros;\n! handles as types with one pointer; and what callbacks look like.")
+    file = out "/types.f90"; top(file, "The structs of llcl.h as types, with the initial values of the LLCL_..._INIT macros; the handles\n! as types with one pointer; the interfaces of callbacks.")
     module(file, "llcl_types", "")
     printf "  private\n" > file
     for (name in handle) all[++count] = name
@@ -193,7 +193,7 @@ END {
     for (j = 1; j <= groups; j++) print "  use llcl_c_" order[j] > file
     print "end module llcl_c" > file
     close(file)
-    file = out "/functions.f90"; top(file, "Those functions of llcl.h that answer no status and no text.")
+    file = out "/functions.f90"; top(file, "The functions of llcl.h that return neither a status nor a text.")
     print "module llcl_functions" > file
     for (j = 1; j <= groups; j++) if (others[order[j]] != "") printf "%s", broken("  use llcl_c_" order[j] ", only: " others[order[j]]) > file
     print "end module llcl_functions" > file
@@ -205,7 +205,7 @@ END {
         module(file, "llcl_c_" g, "  use llcl_types\n")
         printf "\n  interface%s  end interface\nend module llcl_c_%s\n", interfaces[g], g > file
         close(file)
-        file = out "/calls_" g ".f90"; top(file, "Subroutines for the functions of llcl.h that answer a status, which comes last and may be left\n! out.")
+        file = out "/calls_" g ".f90"; top(file, "Subroutines for the functions of llcl.h that return a status. `status` is the last argument; the\n! caller may leave it out.")
         module(file, "llcl_calls_" g, "  use llcl_types\n" broken("  use llcl_c_" g ", only: " renames[g]) "  use llcl_finish, only: finish\n")
         printf "  private\n%s\ncontains\n%send module llcl_calls_%s\n", generics[g], bodies[g], g > file
         close(file)

@@ -1,6 +1,6 @@
-! What a blocking call on an array section costs beside that of C (in_c.c), which sets its parameter
-! struct up in the loop: 8 bytes of the own rank. Prints nanoseconds a call: of many batches the
-! fastest one.
+! Measures blocking calls on an array section of 8 bytes, from a rank to itself. Beside them run the
+! same calls in C (in_c.c), which set up the parameter struct in the loop. Prints the nanoseconds of
+! a call in the fastest of many batches.
 ! Build and run: make bench-fortran
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 program calls

@@ -1,5 +1,5 @@
-! Subroutines for the functions of llcl.h that answer a status, which comes last and may be left
-! out.
+! Subroutines for the functions of llcl.h that return a status. `status` is the last argument; the
+! caller may leave it out.
 ! Generated from llcl.h by `make header`; changes belong into scripts/fortran.awk.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl_calls_life

@@ -1,4 +1,4 @@
-! Those functions of llcl.h that answer no status and no text.
+! The functions of llcl.h that return neither a status nor a text.
 ! Generated from llcl.h by `make header`; changes belong into scripts/fortran.awk.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl_functions

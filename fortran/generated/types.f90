@@ -1,5 +1,5 @@
-! The structs of llcl.h as types, whose members begin as those of the LLCL_..._INIT macros;
-! handles as types with one pointer; and what callbacks look like.
+! The structs of llcl.h as types, with the initial values of the LLCL_..._INIT macros; the handles
+! as types with one pointer; the interfaces of callbacks.
 ! Generated from llcl.h by `make header`; changes belong into scripts/fortran.awk.
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 module llcl_types
