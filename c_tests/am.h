@@ -1,16 +1,17 @@
-/* What the tests of active messages need: parameters, a ledger of what has come, and a place for
- * what a handler could not post at once. */
+/* Shared by the tests of active messages: parameters, a ledger of the messages that have arrived,
+ * and a list of messages that a handler could not post at once. */
 #ifndef AM_H
 #define AM_H
 #include "shared.h"
 
-/* Checkers and machines with few cores make floods slow: the runner's time limit is the judge. */
+/* So long that the runner's time limit ends a test first: floods are slow under sanitizers and on
+ * machines with few cores. */
 #define AM_PATIENCE_NS INT64_C(90000000000)
 #define AM_AWAIT(context, word, at_least) \
     CHECK_STATUS(llcl_wait_word((context), (word), (at_least), AM_PATIENCE_NS), LLCL_OK)
 
-/* Zeroed memory for handlers and callbacks, which may use it until the context has ended; nobody
- * frees it, and checkers for leaks see that it is still known. */
+/* Zeroed memory for handlers and callbacks, which may use it until the context has ended. It is
+ * never freed. The list am_all_kept refers to it, so leak checkers do not report it. */
 struct am_kept {
     struct am_kept *next;
     uint64_t align;
@@ -29,8 +30,8 @@ static inline void *am_new(size_t size)
     return kept + 1;
 }
 
-/* A kind of handlers for each execution mode: serial in auto, polled in direct, parallel in
- * offload. */
+/* Chooses the handlers by the execution mode, so that each kind is tested: serial in auto, polled
+ * in direct, parallel in offload. */
 static inline uint32_t am_handlers_by_mode(void)
 {
     return test_mode_is("direct")    ? LLCL_AM_HANDLERS_POLLED
@@ -57,7 +58,7 @@ static inline llcl_am_view_t am_view(const llcl_am_t *message)
     return view;
 }
 
-/* One thing of it each. */
+/* Each of these returns one field of am_view(). */
 static inline uint32_t am_source(const llcl_am_t *message)
 {
     return am_view(message).source;
@@ -108,7 +109,7 @@ static inline llcl_capabilities_t am_limits(llcl_context_t *context)
     return found;
 }
 
-/* Most bytes of a payload to a peer. */
+/* The most bytes of a payload to a peer. */
 static inline uint32_t am_payload_to(llcl_context_t *context, uint32_t peer)
 {
     llcl_peer_info_t info;
@@ -119,7 +120,8 @@ static inline uint32_t am_payload_to(llcl_context_t *context, uint32_t peer)
     return info.am_payload;
 }
 
-/* A bit for each message of each sender: none twice, and at the end all. */
+/* A bit for each message of each sender. ledger_mark() fails the test if a message comes twice,
+ * ledger_await() if one is missing. */
 struct ledger {
     uint32_t senders, each;
     uint64_t *bits;
@@ -145,7 +147,7 @@ static inline void ledger_mark(struct ledger *ledger, uint32_t sender, uint32_t 
     word_add(&ledger->total, 1);
 }
 
-/* Names the first message that is missing, for the output of a test that gives up. */
+/* Prints the first message that is missing, before the test fails. */
 static inline void ledger_print_missing(const struct ledger *ledger)
 {
     uint64_t at, all = (uint64_t)ledger->senders * ledger->each;
@@ -169,8 +171,8 @@ static inline void ledger_await(llcl_context_t *context, struct ledger *ledger, 
     CHECK_EQUAL(word_get(&ledger->total), all);
 }
 
-/* What a handler could not post at once; another thread of its rank does it later, by
- * later_drain. */
+/* A message that a handler could not post at once. Another thread of the rank posts it by
+ * later_drain(). */
 struct later_item {
     struct later_item *next;
     llcl_am_params_t am;
@@ -180,7 +182,7 @@ struct later_item {
 struct later {
     pthread_mutex_t lock;
     struct later_item *first;
-    uint64_t count; /* of those that were ever put here */
+    uint64_t count; /* the number of messages ever added */
 };
 
 static inline void later_make(struct later *later)
@@ -190,7 +192,8 @@ static inline void later_make(struct later *later)
     later->count = 0;
 }
 
-/* For handlers and callbacks: sends now, or leaves a copy (also of the header) for later. */
+/* For handlers and callbacks: posts the message, or adds it to the list, with a copy of the
+ * header. */
 static inline void later_send(struct later *later, llcl_context_t *context,
                               const llcl_am_params_t *am)
 {
@@ -227,7 +230,7 @@ static inline void later_drain(struct later *later, llcl_context_t *context)
     }
 }
 
-/* Drains until the word has come to its value. */
+/* Posts the messages of the list until the word has reached `at_least`. */
 static inline void later_await(struct later *later, llcl_context_t *context, const uint64_t *word,
                                uint64_t at_least)
 {
@@ -242,7 +245,7 @@ static inline void later_await(struct later *later, llcl_context_t *context, con
     }
 }
 
-/* A number from the environment, for tests whose length or seed can be set. */
+/* A number from the environment, by which the user may set a test's length or seed. */
 static inline uint64_t number_from(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);

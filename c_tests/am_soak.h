@@ -1,19 +1,18 @@
-/* A random mixture of messages: what their senders say was accepted, and how it ended, must be what
- * their receivers have handled, once each. */
+/* A random mixture of messages. Each message that a sender's call has accepted must be handled by
+ * its receiver, exactly once, and must end as the receiver has answered it. */
 #ifndef AM_SOAK_H
 #define AM_SOAK_H
 #include "am.h"
 
 #define SOAK_THREADS 3
-#define SOAK_LARGEST 40000u /* of LONG and BULK */
+#define SOAK_LARGEST 40000u /* bytes of a LONG or BULK payload */
 #define SOAK_MOST 1000000u  /* messages of one rank to another */
 #define SOAK_PENDING 48     /* requests of one thread under way */
-#define SOAK_PLACES 4       /* of one sender, for LONG messages; each thread has its own, and one for later */
 
 enum { SOAK_NOW, SOAK_LATER, SOAK_NEVER, SOAK_FORWARD, SOAK_HOWS };
 enum { SOAK_IDS = 5 };
 
-/* The header; the rest of its 64 bytes is a pattern. */
+/* The beginning of a message's header; the rest of the header is a pattern. */
 struct soak_head {
     uint32_t number, seed, how, size;
 };
@@ -31,22 +30,22 @@ struct soak {
     uint32_t me, ranks;
     size_t medium;
     struct ledger handled;      /* by source */
-    uint64_t numbers[64];       /* given out, by destination */
-    uint64_t accepted[64];      /* that have to come, by destination */
+    uint64_t numbers[64];       /* by destination: the numbers used so far */
+    uint64_t accepted[64];      /* by destination: the messages that were accepted */
     uint64_t fired, expected;   /* completions */
     uint64_t handled_from[64];  /* by source */
     uint64_t dead;              /* completions with LLCL_ERR_PEER_DEAD */
-    int deaths;                 /* one rank dies: */
+    int deaths;                 /* the rank `victim` dies */
     uint32_t victim;
     uint64_t over, forwarded;
-    struct shared incoming;     /* where LONG messages go: a place for each thread of each rank */
-    struct shared pulled;       /* where BULK payloads are read to, by the thread that answers later */
+    struct shared incoming;     /* for LONG payloads: a place for each thread of each rank */
+    struct shared pulled;       /* the thread that answers later reads BULK payloads to it */
     pthread_mutex_t lock;
     struct soak_kept *kept;
     struct later later;
 };
 
-/* One thread's requests; each has its own place for the payload and the reply. */
+/* A sending thread, with its own memory for payloads. */
 struct soak_sender {
     struct soak *soak;
     uint32_t number;
@@ -69,7 +68,7 @@ static inline void soak_configure(llcl_config_t *config)
     config->am_requests = 128;
 }
 
-/* A reply of up to 500 bytes whose content the request's seed tells. */
+/* Replies with up to 500 bytes, which the request's seed determines. */
 static inline void soak_answer(llcl_am_t *message, const struct soak_head *head)
 {
     unsigned char bytes[500];
@@ -114,14 +113,14 @@ static inline void soak_handle(llcl_am_t *message, void *data)
     }
 }
 
-/* The next number for a message to a rank, or UINT32_MAX when there are no more. */
+/* The number of the next message to a rank, or UINT32_MAX if SOAK_MOST were sent. */
 static inline uint32_t soak_number(struct soak *soak, uint32_t to)
 {
     uint64_t number = word_add(&soak->numbers[to], 1);
     return number < SOAK_MOST ? (uint32_t)number : UINT32_MAX;
 }
 
-/* A handler sends one-way to a random rank; it may have to be done later, but it is done. */
+/* Sends a one-way message from a handler to a random rank, at once or by `later`. */
 static inline void soak_forward(struct soak *soak, const struct soak_head *from)
 {
     uint32_t to = from->seed / 7 % soak->ranks, number;
@@ -139,8 +138,9 @@ static inline void soak_forward(struct soak *soak, const struct soak_head *from)
     later_send(&soak->later, soak->context, &am);
 }
 
-/* One that was kept: reads a BULK payload before the answer; 0: try again. */
-static inline int soak_finish(struct soak *soak, struct soak_kept *kept)
+/* Answers and releases a message that a handler has retained. Reads the payload of a BULK message
+ * before. */
+static inline void soak_finish(struct soak *soak, struct soak_kept *kept)
 {
     llcl_am_view_t view = am_view(kept->message);
     if (view.kind == LLCL_AM_BULK && view.payload_size) {
@@ -158,7 +158,6 @@ static inline int soak_finish(struct soak *soak, struct soak_kept *kept)
     if (kept->head.seed % 5)
         soak_answer(kept->message, &kept->head);
     CHECK_OK(llcl_am_release(kept->message));
-    return 1;
 }
 
 static inline uint64_t soak_serve(struct soak *soak)
@@ -215,7 +214,7 @@ static inline uint32_t soak_size(uint64_t *random, uint32_t most)
     }
 }
 
-/* One random message; LLCL_ERR_PEER_DEAD if its receiver is. */
+/* Sends a random message. Returns LLCL_ERR_PEER_DEAD if the receiver is dead. */
 static inline llcl_status_t soak_send(struct soak_sender *sender, uint32_t to, uint64_t *in_flight)
 {
     struct soak *soak = sender->soak;
@@ -233,8 +232,8 @@ static inline llcl_status_t soak_send(struct soak_sender *sender, uint32_t to, u
     head.how = head.seed / 64 % SOAK_HOWS;
     am = am_to(to, head.seed % SOAK_IDS, header, sizeof head + random_next(random) % 49);
     am.kind = random_next(random) % 8 < 5 ? LLCL_AM_MEDIUM : 1 + (uint32_t)(random_next(random) % 2);
-    /* The receiver reads the bytes of a BULK message after its handler, so it must keep the
-     * message. */
+    /* The receiver reads the payload of a BULK message after the handler has returned, so the
+     * handler must retain the message. */
     if (am.kind == LLCL_AM_BULK)
         head.how = SOAK_LATER;
     head.size = soak_size(random, am.kind == LLCL_AM_MEDIUM ? (uint32_t)soak->medium : SOAK_LARGEST);
@@ -250,7 +249,8 @@ static inline llcl_status_t soak_send(struct soak_sender *sender, uint32_t to, u
     if (am.kind == LLCL_AM_LONG)
         am.destination = remote_at(&soak->incoming, to,
                                    (uint64_t)(soak->me * SOAK_THREADS + sender->number) * SOAK_LARGEST);
-    /* The place of a LONG message, and the payload, are ours alone until the end. */
+    /* The next message of this thread uses the payload's memory again, and a LONG message its place
+     * at the peer. So the thread waits: a blocking call, or below until on_local. */
     if (am.kind == LLCL_AM_LONG || (am.kind == LLCL_AM_BULK && tier < 4) || tier == 0) {
         unsigned char reply[600];
         size_t size = 0;
@@ -325,7 +325,7 @@ static inline void *soak_thread(void *data)
     return NULL;
 }
 
-/* Collective; rank 0's seed is everybody's. */
+/* Collective. All ranks use the seed of rank 0. */
 static inline struct soak *soak_begin(llcl_context_t *context, uint64_t seed)
 {
     struct soak *soak = am_new(sizeof *soak);
@@ -356,7 +356,7 @@ static inline struct soak *soak_begin(llcl_context_t *context, uint64_t seed)
     return soak;
 }
 
-/* Sends from several threads, until all of them have got their answers. */
+/* Sends from several threads for a time, and waits for all replies. */
 static inline void soak_send_for(struct soak *soak, int64_t span)
 {
     struct soak_work *work = calloc(SOAK_THREADS, sizeof *work);
@@ -375,7 +375,7 @@ static inline void soak_send_for(struct soak *soak, int64_t span)
     }
     for (i = 0; i < SOAK_THREADS; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
-    /* BULK messages have ended, too: each waits for its end, by its completion or on_local. */
+    /* BULK messages have ended as well: the threads have waited for each. */
     for (i = 0; i < SOAK_THREADS; i++)
         for (kind = 0; kind < MEMORY_KINDS; kind++)
             region_drop(&work[i].sender.mine[kind]);
@@ -383,7 +383,7 @@ static inline void soak_send_for(struct soak *soak, int64_t span)
     CHECK_EQUAL(word_get(&soak->fired), word_get(&soak->expected));
 }
 
-/* How many messages the others say that this rank has to handle. Collective. */
+/* The number of messages that all ranks have sent to this one. Collective. */
 static inline uint64_t soak_expected(struct soak *soak)
 {
     uint64_t mine[64] = {0}, all[64 * 64], sum = 0, from;
@@ -395,15 +395,15 @@ static inline uint64_t soak_expected(struct soak *soak)
     return sum;
 }
 
-/* Collective. */
+/* Collective: sends for a time, and waits until each message is handled and answered. */
 static inline void soak_all(struct soak *soak, int64_t span)
 {
     pthread_t server;
     uint64_t left, all[64], i, expected;
     CHECK(pthread_create(&server, NULL, soak_server, soak) == 0);
     soak_send_for(soak, span);
-    /* The server answers, and sends what handlers have left, until nothing is under way
-     * anywhere. */
+    /* The server thread answers retained messages and posts those of `later`, until all ranks have
+     * handled all messages. */
     do {
         usleep(200);
         left = soak_expected(soak) != word_get(&soak->handled.total);

@@ -1,4 +1,4 @@
-/* What an atomic operation makes of an old value, said in plain C for each type. */
+/* The result of an atomic operation on an old value, computed in plain C for each type. */
 #ifndef ATOMIC_REFERENCE_H
 #define ATOMIC_REFERENCE_H
 #include "shared.h"
@@ -119,7 +119,8 @@ static inline uint64_t reference(uint32_t op, uint32_t type, uint64_t old, uint6
     return low_bits(made, type_size(type));
 }
 
-/* Values at the edges of a type; no NaN and no negative zero, whose order C leaves open. */
+/* Values at the edges of a type. NaN and negative zero are left out, because C does not define
+ * their order. */
 static inline size_t edge_values(uint32_t type, uint64_t *values)
 {
     static const uint64_t words[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63, (UINT64_C(1) << 63) - 1,

@@ -1,5 +1,5 @@
-/* Collectives: every operation as a case, run on buffers with guard bytes around them, and compared
- * with the reference. */
+/* Shared by the tests of collectives. Runs a case of any operation on buffers with guard bytes
+ * around them, and compares the result with the reference. */
 #ifndef COLL_H
 #define COLL_H
 #include "coll_reference.h"
@@ -8,7 +8,7 @@
 #define COLL_GUARD 64u /* bytes on either side of a buffer */
 #define COLL_EMPTY 0xe1
 
-/* Memory of this rank in one region, from which buffers are taken. */
+/* A region of this rank, in which buffers are placed. */
 struct coll_memory {
     struct shared shared;
     size_t used;
@@ -44,9 +44,10 @@ static inline void coll_combined(const struct coll_run *run, uint32_t last, uint
     }
 }
 
-/* ---- who has what, and where ---- */
+/* ---- the blocks of the buffers ---- */
 
-/* Where the blocks of a buffer of a v form begin: in some order, with gaps. Answers their span. */
+/* Places the blocks of a v form's buffer in a pseudo-random order with gaps. Returns the elements
+ * from the beginning of the buffer to the end of the last block. */
 static inline uint64_t coll_place(const struct coll_run *run, uint64_t salt, const uint64_t *counts,
                                   uint64_t *offsets)
 {
@@ -74,7 +75,7 @@ static inline int coll_in_place_here(const struct coll_run *run)
     return run->asked.in_place && (!rooted || coll_is_root(run));
 }
 
-/* Elements of this rank's input and output; 0 and no buffer where there is none. */
+/* The elements of this rank's input and output; 0 if the rank has no such buffer. */
 static inline void coll_spans(struct coll_run *run, uint64_t *send, uint64_t *receive)
 {
     const struct coll_case *asked = &run->asked;
@@ -167,7 +168,7 @@ static inline llcl_team_t *coll_world(llcl_context_t *context)
     return team;
 }
 
-/* Whether some ranks share no memory: then algorithms that read that of others are refused. */
+/* Whether some ranks share no memory. Algorithms that read the memory of peers are refused then. */
 static inline int coll_is_posted(llcl_context_t *context)
 {
     llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
@@ -179,7 +180,7 @@ static inline int coll_is_posted(llcl_context_t *context)
     return (int)posted;
 }
 
-/* The tables of a v form: those that are of use, and in every other case also the others. */
+/* Sets the tables of a v form: those that the operation uses, and for odd seeds also the others. */
 static inline void coll_prepare_blocks(struct coll_run *run)
 {
     const struct coll_case *asked = &run->asked;
@@ -195,12 +196,12 @@ static inline void coll_prepare_blocks(struct coll_run *run)
         params->receive_counts = run->receive_counts;
     if (all || (params->receive_counts && operation != REDUCE_SCATTER))
         params->receive_offsets = run->receive_offsets;
-    /* Only gather, scatter and allgather go by the length. */
+    /* Only gather, scatter and allgather use `count`. */
     if (!all && (operation == ALLTOALL || operation == REDUCE_SCATTER))
         params->count = UINT64_MAX;
 }
 
-/* The parameters and buffers of a case, without its plan. */
+/* Makes the parameters and buffers of a case, but no plan. */
 static inline void coll_prepare(struct coll_run *run, const struct coll_case *asked,
                                 struct coll_memory *send, struct coll_memory *receive)
 {
@@ -216,7 +217,8 @@ static inline void coll_prepare(struct coll_run *run, const struct coll_case *as
     coll_side_make(&run->send, send, send_span * width, asked->seed % 5 == 4 ? 3 : 0);
     coll_side_make(&run->receive, receive, receive_span * width, asked->seed % 7 == 6 ? 1 : 0);
     params->team = asked->team;
-    /* A buffer without use is passed every other time: nobody may touch it. */
+    /* For odd seeds a buffer that the operation does not use is passed as well: it must not be
+     * touched. */
     if (send_span || asked->seed % 2)
         params->send = run->send.local;
     if (receive_span || asked->seed % 2)
@@ -254,7 +256,7 @@ static inline void coll_store(struct coll_run *run, struct coll_side *side, uint
         coll_element(&run->asked, run->round, run->me, to, i, coll_shadow(side) + (at + i) * width);
 }
 
-/* New contents for the next round, outputs emptied. */
+/* Fills the inputs with new contents for the next round, and clears the outputs. */
 static inline void coll_fill(struct coll_run *run)
 {
     struct coll_side *input = coll_in_place_here(run) && run->asked.operation != SCATTER ? &run->receive
@@ -289,7 +291,7 @@ static inline void coll_fill(struct coll_run *run)
     memcpy(run->receive.bytes, run->receive.shadow, run->receive.size + 2 * COLL_GUARD);
 }
 
-/* What came from rank `from` for rank `to`, at element `at` of the output. */
+/* Sets the shadow to the block of rank `from` for rank `to`, at element `at` of the output. */
 static inline void coll_expect_block(struct coll_run *run, uint32_t from, uint32_t to, uint64_t at,
                                      uint64_t count)
 {
@@ -299,7 +301,7 @@ static inline void coll_expect_block(struct coll_run *run, uint32_t from, uint32
         coll_element(&run->asked, run->round, from, to, i, coll_shadow(&run->receive) + (at + i) * width);
 }
 
-/* Changes the shadow into what the output has to be. */
+/* Sets the shadow to the expected output. */
 static inline void coll_expect(struct coll_run *run)
 {
     const struct coll_case *asked = &run->asked;
@@ -407,7 +409,8 @@ static inline void coll_drop(struct coll_run *run)
     coll_forget(run);
 }
 
-/* A case that every rank runs in full: made, some rounds, freed. Answers how the plan was made. */
+/* Makes a plan, runs some rounds and frees the plan. Returns the status of making it.
+ * Collective. */
 static inline llcl_status_t coll_whole(const struct coll_case *asked, struct coll_memory *memory,
                                        unsigned rounds)
 {
@@ -425,14 +428,14 @@ static inline llcl_status_t coll_whole(const struct coll_case *asked, struct col
     return status;
 }
 
-/* The set-up's engine, as the environment names it. */
+/* Whether the test runs with this engine (LLCL_COLL_ENGINE). */
 static inline int coll_engine_is(const char *name)
 {
     const char *engine = getenv("LLCL_COLL_ENGINE");
     return strcmp(engine ? engine : "offload", name) == 0;
 }
 
-/* For the head of main(): a variable that the set-up does not give. */
+/* For the beginning of main(): sets a variable unless the set-up has set it. */
 static inline void coll_default(const char *name, const char *value)
 {
     CHECK(setenv(name, value, 0) == 0);

@@ -1,5 +1,6 @@
-/* One rank of three starts a round and is then busy: it calls nothing, or is even stopped. The
- * others come, and are through while it still is: they say so, and only that ends its business. */
+/* One rank of three starts a round and is then busy: it does not call the library, or is even
+ * stopped. The other ranks must finish the round meanwhile. The busy rank continues only after they
+ * have announced this. */
 #ifndef COLL_BUSY_H
 #define COLL_BUSY_H
 #include "coll.h"
@@ -7,8 +8,9 @@
 struct busy {
     llcl_context_t *context;
     struct coll_memory memory;
-    struct shared words; /* counts: 0: the busy rank has started; 1 and 2: ranks that are through */
-    uint64_t started, through, second_through; /* how far they have to be */
+    /* Counters. 0: rounds that the busy rank has started; 1 and 2: ranks that have finished. */
+    struct shared words;
+    uint64_t started, through, second_through; /* the values that the counters must reach */
 };
 
 static inline void busy_tell(struct busy *busy, uint32_t rank, uint64_t word)
@@ -36,7 +38,8 @@ static inline void busy_end(struct busy *busy)
     region_drop(&busy->memory.shared);
 }
 
-/* Tells the others that the plan is started; counts what comes in this round. */
+/* Announces to the other ranks that the round is started. Adds to `through` the ranks that must
+ * finish it. */
 static inline void busy_announce(struct busy *busy, uint32_t me, uint32_t ranks)
 {
     uint32_t r;
@@ -46,7 +49,7 @@ static inline void busy_announce(struct busy *busy, uint32_t me, uint32_t ranks)
             busy_tell(busy, r, 0);
 }
 
-/* Computes, without a call, until a word has reached a number. */
+/* Computes until a word has reached a number, without a call of the library. */
 static inline void busy_compute_until(const uint64_t *word, uint64_t at_least)
 {
     volatile double number = 1.0;
@@ -64,7 +67,7 @@ static inline void busy_compute_for(int64_t span)
         number = number * 1.0000001 + 0.5;
 }
 
-/* Computes until the others say that they are through. */
+/* Computes until the other ranks have announced that they have finished. */
 static inline void busy_compute(struct busy *busy)
 {
     busy_compute_until(&busy->words.words[1], busy->through);
@@ -74,7 +77,7 @@ struct stuck {
     uint64_t inside, release;
 };
 
-/* A completion that keeps the progress thread, in each round until it is released. */
+/* A callback that occupies the progress thread, in each round until `release` counts the round. */
 static inline void stay(void *data, llcl_status_t status)
 {
     struct stuck *stuck = data;

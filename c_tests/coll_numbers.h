@@ -1,5 +1,5 @@
-/* The types of collectives that are no plain integer, float or double: elements that no order of
- * combinations rounds, and what their operations mean, computed plainly. Included by
+/* The types of collectives other than plain integers, float and double: how elements are made, and
+ * how two are combined. No order of the combinations rounds the results. Included by
  * coll_reference.h. */
 #ifndef COLL_NUMBERS_H
 #define COLL_NUMBERS_H
@@ -50,7 +50,8 @@ static inline int coll_has(uint32_t type, uint32_t op)
     }
 }
 
-/* The bits of a number that both 16-bit formats can hold, and back. */
+/* coll_narrow() returns the bits of a number that both 16-bit formats can represent. coll_widen()
+ * returns the number. */
 static inline uint16_t coll_narrow(uint32_t type, float number)
 {
     uint32_t bits, exponent;
@@ -71,7 +72,7 @@ static inline float coll_widen(uint32_t type, uint16_t half)
     return number;
 }
 
-/* A pair, without what lies behind the index. */
+/* A pair's value and index, without its padding. */
 struct coll_pair {
     double value;
     int64_t index;
@@ -127,7 +128,7 @@ static inline void coll_pair_store(uint32_t type, double value, int64_t index, v
     case LLCL_TYPE_I32_I32: memcpy(bytes, &small_value, sizeof small_value); break;
     case LLCL_TYPE_I64_I32: case LLCL_TYPE_I64_I64: memcpy(bytes, &large, sizeof large); break;
     case LLCL_TYPE_I16_I32: memcpy(bytes, &tiny, sizeof tiny); break;
-    case LLCL_TYPE_LONG_DOUBLE_I32: /* of x87's 16 bytes 10 have a meaning */
+    case LLCL_TYPE_LONG_DOUBLE_I32: /* 10 of the 16 bytes of x87's type have a meaning */
         memcpy(bytes, &extended, LDBL_MANT_DIG == 64 ? 10 : sizeof extended);
         break;
     default: memcpy(bytes, &value, sizeof value); break;
@@ -138,19 +139,19 @@ static inline void coll_pair_store(uint32_t type, double value, int64_t index, v
         memcpy(bytes + at, &small_index, sizeof small_index);
 }
 
-/* An element made of a random number. */
+/* Makes an element from a random number. */
 static inline void coll_number_element(uint32_t type, int factor, uint64_t raw, void *element)
 {
     static const double values[] = {3, -7, 12, 3, 1000000, -7.0};
     double number = factor ? (raw % 3 ? 1.0 : raw % 2 ? -2.0 : 0.5) : (double)(raw % 33) - 16.0;
     double parts[2];
     float small[2];
-    if (coll_is_pair(type)) { /* many values are alike */
+    if (coll_is_pair(type)) { /* many values are equal */
         coll_pair_store(type, values[raw % 6], (int64_t)(raw >> 8) % 50 - 25, element);
         return;
     }
-    /* Powers of 1 + 2i have no part that is 0, so there is no sign of 0 that depends on the
-     * order. */
+    /* No part of a power of 1 + 2i is 0. The sign of a 0 would depend on the order of
+     * multiplications. */
     parts[0] = number;
     parts[1] = factor ? 2 * number : (double)(raw >> 8 & 31);
     small[0] = (float)parts[0];
@@ -244,7 +245,7 @@ static inline void coll_number_combine(uint32_t type, uint32_t op, void *left, c
         memcpy(left, x, sizeof x);
         break;
     }
-    default: { /* LLCL_TYPE_LONG_DOUBLE, of few bits */
+    default: { /* LLCL_TYPE_LONG_DOUBLE; the numbers are exact in a double */
         long double x, y;
         memcpy(&x, left, sizeof x);
         memcpy(&y, right, sizeof y);

@@ -1,5 +1,5 @@
-/* The operations by number, and what they are to bring, computed element by element from numbers
- * that all ranks know. */
+/* The operations of collectives, and their expected results. These are computed element by element
+ * from numbers that all ranks know. */
 #ifndef COLL_REFERENCE_H
 #define COLL_REFERENCE_H
 #include "shared.h"
@@ -13,11 +13,12 @@ enum {
 
 #define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
 
-/* Names, and all algorithms; coll_query.c checks that these are the library's. */
+/* The name of an operation, and all its algorithms; coll_query.c compares them with the
+ * library's. */
 struct coll_operation {
     const char *name;
     int rooted, combines, has_varied;
-    const char *const *algorithms; /* NULL behind the last one */
+    const char *const *algorithms; /* NULL after the last one */
 };
 
 static const struct coll_operation coll_operations[OPERATIONS] = {
@@ -35,14 +36,14 @@ static const struct coll_operation coll_operations[OPERATIONS] = {
     {"exscan", 0, 1, 0, NAMES("recursive_doubling", "direct", "eager")},
 };
 
-/* What is asked for; the same at every rank of the team. */
+/* A case; it is equal at all ranks of the team. */
 struct coll_case {
     llcl_team_t *team;
     int operation, varied, in_place;
     uint64_t count; /* elements of the vector or of a block; of the longest block of a v form */
     uint32_t type, op, root, engine;
     const char *algorithm; /* NULL: the library chooses */
-    uint64_t seed;         /* of the contents, and of the blocks of a v form */
+    uint64_t seed;         /* determines the contents, and the blocks of a v form */
 };
 
 /* ---- the calls ---- */
@@ -112,8 +113,8 @@ static inline uint64_t coll_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-#define COLL_BYTES 24u  /* of an element of LLCL_TYPE_BYTES here: three maps of coll_compose() */
-#define COLL_WIDEST 32u /* of any type */
+#define COLL_BYTES 24u  /* an element of LLCL_TYPE_BYTES: three maps of coll_compose() */
+#define COLL_WIDEST 32u /* the widest element */
 
 static inline size_t coll_width(uint32_t type)
 {
@@ -136,8 +137,8 @@ static inline int coll_is_float(uint32_t type)
 
 #include "coll_numbers.h"
 
-/* Element i of what rank `from` has for rank `to`. Floating-point numbers are such that no order of
- * additions or multiplications rounds. */
+/* Element i of the block that rank `from` has for rank `to`. The floating-point numbers are
+ * chosen so that no order of additions or multiplications rounds. */
 static inline void coll_element(const struct coll_case *asked, uint64_t round, uint32_t from, uint32_t to,
                                 uint64_t i, void *element)
 {
@@ -156,7 +157,7 @@ static inline void coll_element(const struct coll_case *asked, uint64_t round, u
         coll_number_element(asked->type, asked->op == LLCL_OP_PROD, raw, element);
         return;
     }
-    memcpy(element, &raw, coll_width(asked->type)); /* little-endian, as the library */
+    memcpy(element, &raw, coll_width(asked->type)); /* the library needs a little-endian processor, too */
 }
 
 /* ---- the reference of the operations that combine: left = left op right ---- */
@@ -174,8 +175,7 @@ static inline uint64_t coll_load(uint32_t type, const void *element)
     }
 }
 
-/* The user's operation: maps x -> a*x + b of 32-bit numbers, one after the other. Does not
- * commute. */
+/* The user's operation: composes two maps x -> a*x + b of 32-bit numbers. It does not commute. */
 static inline uint64_t coll_compose(uint64_t left, uint64_t right)
 {
     uint32_t a = (uint32_t)(left >> 32), b = (uint32_t)left;
@@ -250,7 +250,7 @@ static inline void coll_user_bytes(const void *left, const void *right, void *re
         word_add(data, count);
 }
 
-/* How many elements rank `from` has for rank `to`. */
+/* The number of elements that rank `from` has for rank `to`. */
 static inline uint64_t coll_block(const struct coll_case *asked, uint32_t from, uint32_t to)
 {
     uint64_t dice;
@@ -260,7 +260,7 @@ static inline uint64_t coll_block(const struct coll_case *asked, uint32_t from, 
         to = 0;
     if (asked->operation == SCATTER || asked->operation == REDUCE_SCATTER)
         from = 0;
-    /* In place the blocks that two ranks have for each other are equally long. */
+    /* In place, two ranks have blocks of equal length for each other. */
     if (asked->operation == ALLTOALL && asked->in_place && from > to) {
         uint32_t other = from;
         from = to;

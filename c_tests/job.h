@@ -1,4 +1,5 @@
-/* For tests of kind "alone" whose subject is what llcl-run does: they start themselves as ranks. */
+/* For tests of llcl-run, which are of the kind "alone": such a test starts its own program as ranks
+ * under llcl-run. */
 #ifndef JOB_H
 #define JOB_H
 #include "test.h"
@@ -9,7 +10,7 @@ struct end {
     char said[8192];
 };
 
-/* A program as ranks, each with the arguments: the job's exit code and what it said. */
+/* Runs a program under llcl-run, with two arguments. Returns the job's exit code and its output. */
 static inline struct end job(const char *options, const char *program, const char *what,
                              const char *more)
 {

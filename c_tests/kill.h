@@ -1,8 +1,7 @@
-/* Rounds of llcl-run in which one rank is killed at a random moment. Started alone such a test
- * drives the
- * rounds: TEST [rounds [seed]]; under llcl-run it is one rank. Every survivor prints
- * "survivor RANK: NAME VALUE NAME VALUE ..."; the driver takes the largest gap and sums the
- * skips. */
+/* Rounds of llcl-run in which one rank is killed at a random moment. A test that is started
+ * alone is the driver, which starts the rounds: TEST [rounds [seed]]. Under llcl-run the test is
+ * one rank. Every survivor prints "survivor RANK: NAME VALUE NAME VALUE ...". The driver prints
+ * the largest of the values `gap`, and the sum of the values `skips`. */
 #ifndef KILL_H
 #define KILL_H
 #include "shared.h"
@@ -15,24 +14,26 @@
 struct kill_plan {
     const char *name;
     int ranks;
-    int rounds; /* unless the command line says otherwise */
-    void (*set_up)(int round); /* the environment of a round */
+    int rounds;                /* how many, unless the command line has a number */
+    void (*set_up)(int round); /* sets the environment of a round */
     void (*run)(llcl_context_t *context);
 };
 
 struct kill_result {
-    long largest_gap, skips, skipping; /* us; slots; rounds in which some were skipped */
+    long largest_gap; /* us */
+    long skips;       /* slots */
+    long skipping;    /* rounds in which slots were skipped */
     char self[4096], launcher[4096];
 };
 
-/* For `set_up`: one execution mode after the other. */
+/* For `set_up`: the rounds use the execution modes in turn. */
 static inline void kill_modes_in_turn(int round)
 {
     static const char *const modes[] = {"auto", "offload", "direct"};
     setenv("LLCL_EXECUTION", modes[round % 3], 1);
 }
 
-/* Kills a peer at `at`, from a thread of its own or not. */
+/* Waits until the time `at`, and kills the peer. Any thread may call it. */
 static inline void kill_peer(llcl_context_t *context, uint32_t peer, int64_t at)
 {
     llcl_peer_info_t info = {0};
@@ -44,8 +45,8 @@ static inline void kill_peer(llcl_context_t *context, uint32_t peer, int64_t at)
     CHECK(kill((pid_t)info.process, SIGKILL) == 0);
 }
 
-/* Kills a rank, and tells all others when: in word 0 of `told`, which is shared, unless it is NULL.
- * A thread of its own. */
+/* A thread that kills a rank. If `told` is not NULL, it writes the time of the kill to word 0 of
+ * `told` at all other ranks. */
 struct killing {
     llcl_context_t *context;
     uint32_t victim;

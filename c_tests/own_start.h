@@ -1,5 +1,5 @@
-/* Ranks that a test starts by itself, as a program would that has another launcher: forked
- * processes with an allgather of their own through memory that they share. */
+/* Ranks that a test starts without llcl-run, as another launcher would: forked processes, with an
+ * allgather through memory that they share. */
 #ifndef OWN_START_H
 #define OWN_START_H
 #include "test.h"
@@ -9,7 +9,7 @@
 enum { OWN_RANKS = 4, OWN_BYTES = 256 };
 
 struct own_start {
-    uint64_t entered, left; /* how often, by all ranks together */
+    uint64_t entered, left; /* counts the entries to and exits from the allgather, of all ranks */
     uint32_t ranks;
     unsigned char bytes[OWN_RANKS][OWN_BYTES];
 };
@@ -18,10 +18,10 @@ struct own_rank {
     struct own_start *start;
     uint32_t rank;
     unsigned rounds;
-    /* What a rank does at the end of its round of this number; may be NULL. */
+    /* Called at the end of each round of the allgather; may be NULL. */
     void (*after)(struct own_rank *rank, unsigned round, const void *all, size_t size);
-    int refuse;            /* answers that it cannot, in this round (from 1 on) */
-    uint64_t aborted_with; /* what `abort` was called with, plus 1 */
+    int refuse;            /* the allgather fails in this round (1 is the first); 0: in none */
+    uint64_t aborted_with; /* 1 more than the code with which `abort` was called; 0: it was not */
 };
 
 static inline int32_t own_allgather(void *data, const void *mine, size_t size, void *all)
@@ -43,7 +43,7 @@ static inline int32_t own_allgather(void *data, const void *mine, size_t size, v
     return me->refuse == (int)round ? -1 : 0;
 }
 
-/* Begins the context of a rank that was started so. */
+/* Calls llcl_init for such a rank. */
 static inline llcl_status_t own_init(struct own_rank *me, llcl_abort_fn abort_fn, llcl_context_t **context)
 {
     llcl_bootstrap_t bootstrap = LLCL_BOOTSTRAP_INIT;
@@ -57,8 +57,8 @@ static inline llcl_status_t own_init(struct own_rank *me, llcl_abort_fn abort_fn
     return llcl_init(&config, context);
 }
 
-/* Runs `run` in as many processes; gathers their exit codes, 256 plus the signal for one that was
- * killed. */
+/* Runs `run` in `ranks` processes. Sets `codes` to their exit codes; for a process that was killed,
+ * to 256 plus the signal. */
 static inline void own_ranks(uint32_t ranks, void (*run)(struct own_rank *me), int *codes)
 {
     struct own_start *start =

@@ -1,6 +1,6 @@
-/* The common part of the tests of sizes: every size around a threshold, odd offsets on both sides,
- * allocated and registered memory on both sides, every peer including oneself, with and without the
- * lane; what is moved is checked, and the bytes around it. */
+/* Shared by the tests of sizes. They try every size around a threshold, odd offsets, allocated and
+ * registered memory on both sides, every peer including the rank itself, with and without the
+ * command queue. They check the bytes that were moved and those around them. */
 #ifndef RMA_SIZES_H
 #define RMA_SIZES_H
 #include "shared.h"
@@ -33,7 +33,7 @@ static inline uint32_t sizes_seed(uint32_t from, uint32_t to, size_t size)
     return from * 17 + to * 5 + (uint32_t)size;
 }
 
-/* Everybody writes to everybody: rank r's data lands in slot r of each target. */
+/* Each rank writes to all ranks. The data of rank r go to slot r of each target. */
 static inline void sizes_write(struct sizes_setup *setup, size_t size, size_t near, size_t far,
                                uint32_t flags)
 {
@@ -73,7 +73,7 @@ static inline void sizes_write(struct sizes_setup *setup, size_t size, size_t ne
     fence(setup->context);
 }
 
-/* Everybody reads from everybody. */
+/* Each rank reads from all ranks. */
 static inline void sizes_read(struct sizes_setup *setup, size_t size, size_t near, size_t far,
                               uint32_t flags)
 {
@@ -113,7 +113,7 @@ static inline void sizes_read(struct sizes_setup *setup, size_t size, size_t nea
 typedef void (*sizes_fn)(struct sizes_setup *setup, size_t size, size_t near, size_t far,
                          uint32_t flags);
 
-/* `limit`: the largest size of the operation; the sizes around it are tried as well. */
+/* `limit`: the largest size of the operation; it and the two sizes below are tried as well. */
 static inline void all_sizes(llcl_context_t *context, sizes_fn one, transfer_fn post, size_t limit)
 {
     static const size_t offsets[][2] = {{0, 0}, {1, 0}, {3, 5}};
@@ -131,7 +131,7 @@ static inline void all_sizes(llcl_context_t *context, sizes_fn one, transfer_fn 
             for (i = 0; i < TEST_SIZES; i++) {
                 size_t size = test_sizes[i] <= limit ? test_sizes[i] : limit - i % 3;
                 for (o = 0; o < sizeof offsets / sizeof offsets[0]; o++) {
-                    /* The large ones are slow: one way of posting each. */
+                    /* Large sizes are slow, so each combination uses one way of posting. */
                     if (size <= 4097 || (i + o) % 2 == 0)
                         one(&setup, size, offsets[o][0], offsets[o][1], 0);
                     if (size <= 4097 || (i + o) % 2 == 1)

@@ -1,11 +1,11 @@
-/* What many tests need: regions whose addresses every rank knows, byte patterns, counted
- * callbacks. */
+/* Shared by many tests: regions whose addresses every rank knows, byte patterns, callbacks that
+ * count. */
 #ifndef SHARED_H
 #define SHARED_H
 #include "test.h"
 
 enum memory_kind { ALLOCATED, REGISTERED, MEMORY_KINDS };
-/* Beside one of them: with LLCL_REGION_DEVICE_ATOMICS. */
+/* Added to a kind: the region has the flag LLCL_REGION_DEVICE_ATOMICS. */
 #define DEVICE 4
 
 static inline const char *memory_name(int kind)
@@ -13,7 +13,7 @@ static inline const char *memory_name(int kind)
     return kind == ALLOCATED ? "allocated" : "registered";
 }
 
-/* One region of each rank; remote[r] is the start of rank r's. */
+/* A region of this rank. remote[r] is the address of rank r's region. */
 struct shared {
     llcl_region_t *region;
     unsigned char *bytes;
@@ -72,14 +72,14 @@ static inline void share(llcl_context_t *context, int kind, size_t size, struct 
     CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, out->remote));
 }
 
-/* Collective: nobody uses the region any more when it goes. */
+/* Collective: frees the region when no rank uses it any more. */
 static inline void share_end(llcl_context_t *context, struct shared *shared)
 {
     fence(context);
     region_drop(shared);
 }
 
-/* Whether what the peer has allocated is mapped here: it is this rank, or on its node. */
+/* Whether this rank maps the peer's allocated memory: the peer is on its node. */
 static inline int is_near(llcl_context_t *context, uint32_t peer)
 {
     llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
@@ -128,14 +128,14 @@ static inline int bytes_are(const unsigned char *bytes, size_t size, unsigned ch
     return 1;
 }
 
-/* Sizes around everything that could be a threshold. */
+/* Sizes around all possible thresholds. */
 static const size_t test_sizes[] = {0,  1,  2,    3,    7,    8,     9,     15,    16,     17,
                                     63, 64, 65,   511,  512,  4095,  4096,  4097,  65535,  65536,
                                     65537, 1048579};
 #define TEST_SIZES (sizeof test_sizes / sizeof test_sizes[0])
 #define TEST_LARGEST ((size_t)1048579)
 
-/* A callback that counts; one tally may serve many operations and threads. */
+/* Counts callbacks. Many operations and threads may use one tally. */
 struct tally {
     uint64_t fired;
     uint64_t failed;
@@ -157,7 +157,8 @@ static inline llcl_completion_t count_in(struct tally *tally)
     return llcl_callback(tally_fire, tally);
 }
 
-/* Calls `function` with the context inside the callback of an operation, and waits for its end. */
+/* Calls `function(context, status)` as the callback of an operation, and waits until it has
+ * returned. */
 static inline void in_callback_of(llcl_context_t *context, void (*function)(void *, llcl_status_t))
 {
     uint64_t target = 0;
@@ -172,7 +173,7 @@ static inline void in_callback_of(llcl_context_t *context, void (*function)(void
     CHECK_OK(llcl_region_free(own));
 }
 
-/* A small random generator: tests print their seed, and one seed gives one run. */
+/* A random generator. A test prints its seed, so that the same random numbers can be used again. */
 static inline uint64_t random_next(uint64_t *state)
 {
     *state ^= *state << 13;

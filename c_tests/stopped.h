@@ -1,4 +1,4 @@
-/* A peer whose process is stopped (SIGSTOP): it is alive, but executes nothing that needs it. */
+/* Stops the process of a peer by SIGSTOP: the peer is alive, but none of its threads runs. */
 #ifndef STOPPED_H
 #define STOPPED_H
 #include "shared.h"
@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <signal.h>
 
-/* Whether every thread of the process stands still: they stop one after the other. */
+/* Whether every thread of the process has stopped; they stop one after the other. */
 static inline int process_stands(pid_t pid)
 {
     char path[300], line[512];

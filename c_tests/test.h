@@ -1,9 +1,9 @@
-/* The harness of the C tests: checks, ranks as processes or as threads, and nothing else.
+/* The harness of the C tests: checks, and ranks as processes or as threads.
  *
- * A test is one file, one question. Its leading comment says what would be broken if it failed, and
- * declares its set-ups for the runner (see c_tests/run). TEST_MAIN(fn) runs fn(context) on each
- * rank: as a process under llcl-run, or, when TEST_THREADS=N is set, as one of N threads of this
- * process. */
+ * A test is one file that answers one question. Its first comment says what is broken if the test
+ * fails, and declares the set-ups for the runner (see c_tests/run). TEST_MAIN(fn) runs fn(context)
+ * on each rank. A rank is a process under llcl-run, or, if TEST_THREADS=N is set, one of N threads
+ * of this process. */
 #ifndef TEST_H
 #define TEST_H
 #ifndef _GNU_SOURCE
@@ -25,12 +25,12 @@
 
 #define TEST_SKIP_CODE 77
 #define TEST_MOST_THREADS 65
-#define TEST_PATIENCE_NS INT64_C(10000000000) /* what "it hangs" means to a test */
+#define TEST_PATIENCE_NS INT64_C(10000000000) /* a wait that takes longer counts as a hang */
 
 static __thread uint32_t test_rank;
 static __thread int test_finalized;
 
-/* A failed check ends the whole process at once: other threads may hold anything. */
+/* Ends the process without exit handlers: another thread may hold a lock that they need. */
 static inline void test_end(int code)
 {
     fflush(NULL);
@@ -77,7 +77,7 @@ static inline void test_equal(const char *file, int line, const char *what, uint
 #define CHECK_EQUAL(expr, expected) \
     test_equal(__FILE__, __LINE__, #expr, (uint64_t)(expr), (uint64_t)(expected))
 
-/* Posts until accepted: what a user writes around a try. The last answer must be LLCL_OK. */
+/* Repeats a try function until it is accepted. Its last status must be LLCL_OK. */
 #define POST(expr)                                                              \
     do {                                                                        \
         llcl_status_t post_;                                                    \
@@ -106,7 +106,7 @@ static inline void sleep_ms(long ms)
         ;
 }
 
-/* Words that callbacks and peers change. */
+/* Accesses to words that callbacks and peers change. */
 static inline uint64_t word_get(const uint64_t *word)
 {
     return __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -122,8 +122,8 @@ static inline uint64_t word_add(uint64_t *word, uint64_t value)
     return __atomic_fetch_add(word, value, __ATOMIC_ACQ_REL);
 }
 
-/* Waits without the library's help, so that a lost wake-up of the library cannot hide here. Counts
- * its own naps, not the time: a process that gets no core waits longer. */
+/* Waits without a call of the library: such a call would make progress, and so hide a lost wake-up.
+ * Counts naps instead of the time, so that a process that gets no core waits longer. */
 static inline int word_reaches(const uint64_t *word, uint64_t at_least, int64_t within_ns)
 {
     int64_t naps = within_ns / 100000;
@@ -141,7 +141,7 @@ static inline int word_reaches(const uint64_t *word, uint64_t at_least, int64_t 
 
 #define AWAIT(word, at_least) CHECK(word_reaches((word), (at_least), TEST_PATIENCE_NS))
 
-/* For tests whose subject is what llcl_finalize does; every other test leaves it to the harness. */
+/* For tests of llcl_finalize. In all other tests the harness calls llcl_finalize. */
 static inline llcl_status_t test_finalize(llcl_context_t *context)
 {
     test_finalized = 1;
@@ -153,7 +153,7 @@ static inline int test_in_threads(void)
     return getenv("TEST_THREADS") != NULL;
 }
 
-/* The set-up's execution mode, as the environment names it. */
+/* Whether the test runs in this execution mode (LLCL_EXECUTION). */
 static inline int test_mode_is(const char *name)
 {
     const char *mode = getenv("LLCL_EXECUTION");
@@ -163,7 +163,7 @@ static inline int test_mode_is(const char *name)
 struct test_plan {
     void (*run)(llcl_context_t *context);
     void (*configure)(llcl_config_t *config); /* may be NULL */
-    llcl_world_t *world;                      /* NULL: from the environment */
+    llcl_world_t *world;                      /* NULL: the ranks are processes */
     uint32_t rank;
 };
 
@@ -228,7 +228,7 @@ static inline int test_main(void (*run)(llcl_context_t *), void (*configure)(llc
     }
 #define TEST_MAIN(fn) TEST_MAIN_CONFIG(fn, NULL)
 
-/* Memory of this process that is there. */
+/* The resident memory of this process. */
 static inline long resident_kib(void)
 {
     long pages = 0, size = 0;
@@ -239,7 +239,7 @@ static inline long resident_kib(void)
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* How many descriptors this process may have from now on. */
+/* Limits the number of descriptors of this process. */
 static inline void descriptors_limit(rlim_t descriptors)
 {
     struct rlimit limits;

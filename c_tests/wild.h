@@ -1,5 +1,5 @@
-/* Every tier and form of the one-sided operations behind one signature, so that a test of a rule
- * that holds for all of them ("a stale key is refused") says the rule once. */
+/* All one-sided operations in all tiers (try, async, blocking) behind one signature. A rule that
+ * holds for all of them, as "a stale key is refused", then needs only one test. */
 #ifndef WILD_H
 #define WILD_H
 #include "shared.h"
@@ -25,8 +25,8 @@ static inline const char *wild_name(int operation)
     return names[operation];
 }
 
-/* 8 bytes between `local` (8 bytes of a region, or plain memory for the operations that take a
- * pointer) and `remote`. The signal word of WILD_SIGNAL is `signal`. */
+/* An operation on 8 bytes between `local` or `memory` and `remote`. The operations that take a
+ * pointer use `memory`. `signal` is the signal word of WILD_SIGNAL. */
 struct wild {
     int operation;
     int tier;
@@ -168,9 +168,9 @@ static inline llcl_status_t wild_post(llcl_context_t *context, const struct wild
     return operations[wild->operation](context, wild, done);
 }
 
-/* The rule "this is wrong": refused at the call with `expected`, or, accepted, completed with it;
- * in every operation and tier. The completion of a refused request never fires, and the text of the
- * refusal begins with the operation's name. */
+/* Checks that every operation in every tier fails with `expected`: either the call returns it,
+ * or the completion reports it. The completion of a refused request must never fire, and the
+ * message of the refusal must begin with the operation's name. */
 #define WILD_REFUSED(context, wild, expected) \
     wild_refused(__FILE__, __LINE__, (context), (wild), (expected))
 
