@@ -67,7 +67,7 @@ struct Pending {
 
 struct Deaths {
     call: Option<OnDeath>,
-    told: Vec<bool>,
+    reported: Vec<bool>,
 }
 
 struct Shared {
@@ -111,7 +111,7 @@ impl Client {
             pending: Mutex::new(Pending { next_token: 1, answers: HashMap::new(), over: None }),
             arrived: Condvar::new(),
             gone: (0..size).map(|_| AtomicBool::new(false)).collect(),
-            deaths: Mutex::new(Deaths { call: None, told: vec![false; size as usize] }),
+            deaths: Mutex::new(Deaths { call: None, reported: vec![false; size as usize] }),
             wanted: Wanted::new(size),
             asked: Wake::new()?,
             on_cards: Mutex::new(None),
@@ -187,7 +187,7 @@ impl Client {
             // Acquire: pairs with the Release in `mark_gone`. If a death is marked after this load,
             // the watcher reports it, which waits for this lock.
             if gone.load(Ordering::Acquire) {
-                deaths.told[peer] = true;
+                deaths.reported[peer] = true;
                 call(peer as u32);
             }
         }

@@ -123,9 +123,9 @@ pub(super) fn join(handed: &Handed<'_>, ready: &dyn Fn(bool) -> Result<()>) -> R
             .map(|(end, host)| (rank, end, Some(host))),
     });
     let hub = joined.as_ref().map_or(rank, |it| it.0);
-    let told = agree(handed, &joined, hub)?;
+    let hubs = agree(handed, &joined, hub)?;
     let (_, end, host) = joined?;
-    let hubs: Arc<[u32]> = told.into();
+    let hubs: Arc<[u32]> = hubs.into();
     if let Some(host) = &host {
         host.hub_requests().set_hubs(hubs.clone());
     }
@@ -143,8 +143,8 @@ pub(super) fn join(handed: &Handed<'_>, ready: &dyn Fn(bool) -> Result<()>) -> R
 fn agree<T>(handed: &Handed<'_>, step: &Result<T>, number: u32) -> Result<Vec<u32>> {
     let status = step.as_ref().map_or_else(|error| error.status, |_| Status::OK);
     let mine = [status.0.to_ne_bytes(), number.to_ne_bytes()].concat();
-    let told = gather(handed.allgather, handed.size, &mine)?;
-    let word = |at: usize| told[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
+    let all = gather(handed.allgather, handed.size, &mine)?;
+    let word = |at: usize| all[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
     let statuses = (0..handed.size as usize).map(|rank| word(8 * rank));
     all_join(statuses, step)?;
     Ok((0..handed.size as usize).map(|rank| word(8 * rank + 4)).collect())

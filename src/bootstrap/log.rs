@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(deciding.take(1, &packet[..3]), [], "no packet");
         assert_eq!(deciding.take(7, &packet), [], "no hub");
         deciding.retire(|rank| rank == 1);
-        let told: Vec<u32> = deciding.take_outgoing().into_iter().map(|it| it.0).collect();
-        assert_eq!(told, [2]);
+        let receivers: Vec<u32> = deciding.take_outgoing().into_iter().map(|it| it.0).collect();
+        assert_eq!(receivers, [2]);
     }
 }

@@ -51,7 +51,7 @@ struct Member {
     /// The collective call, and its token, that this rank waits in.
     waiting: Option<(u32, Collective)>,
     /// How many entries of `news` were sent to this rank.
-    told: usize,
+    news_sent: usize,
     /// It has passed the last fence: it is about to leave, as all ranks are, and needs no news.
     fenced: bool,
 }
@@ -99,7 +99,7 @@ impl Rules {
             far: !near(rank),
             asking: Vec::new(),
             waiting: None,
-            told: 0,
+            news_sent: 0,
             fenced: false,
         };
         Rules {
@@ -119,10 +119,10 @@ impl Rules {
         let mut all = Vec::new();
         if std::mem::take(&mut self.untold) {
             for (to, member) in (0..).zip(&mut self.members) {
-                if !member.far && member.wants_news() && member.told < self.news.len() {
-                    let reply = Reply::Gone { ranks: self.news[member.told..].to_vec() };
+                if !member.far && member.wants_news() && member.news_sent < self.news.len() {
+                    let reply = Reply::Gone { ranks: self.news[member.news_sent..].to_vec() };
                     all.push(Outgoing { to, token: 0, reply, fd: None });
-                    member.told = self.news.len();
+                    member.news_sent = self.news.len();
                 }
             }
         }

@@ -169,8 +169,8 @@ fn several_departures_are_told_at_once_also_to_those_who_come_late() {
     rules.gone(3, false);
     rules.gone(1, true);
     let news = "gone 3 false, gone 1 true".to_owned();
-    let told = [0, 2, 4].map(|to| (to, None, news.clone()));
-    assert_eq!(drain(&mut rules), told);
+    let expected = [0, 2, 4].map(|to| (to, None, news.clone()));
+    assert_eq!(drain(&mut rules), expected);
     assert_eq!(drain(&mut rules), []);
     let mut rules = Rules::new(3);
     rules.gone(0, false);
@@ -182,7 +182,7 @@ fn several_departures_are_told_at_once_also_to_those_who_come_late() {
 }
 
 #[test]
-fn who_has_passed_the_fence_is_told_of_no_departure() {
+fn who_has_passed_the_fence_gets_no_departure() {
     let mut rules = joined(3);
     rules.gone(1, false);
     drain(&mut rules);

@@ -299,17 +299,17 @@ impl<'a> Run<'a> {
         }
         self.threads[thread].next += 1;
         let round = self.ranks[thread / self.lanes].round;
-        let told = step.signal.filter(|signal| round.is_multiple_of(signal.every as usize));
-        if let Some(signal) = told {
+        let due = step.signal.filter(|signal| round.is_multiple_of(signal.every as usize));
+        if let Some(signal) = due {
             let clock = self.threads[thread].clock.clone();
             self.threads[thread].clock.tick(thread);
-            self.tell(thread / self.lanes, signal, clock);
+            self.signal(thread / self.lanes, signal, clock);
         }
         self.arm(thread);
     }
 
     /// Rank `source` sends a signal.
-    fn tell(&mut self, source: usize, signal: Signal, clock: Clock) {
+    fn signal(&mut self, source: usize, signal: Signal, clock: Clock) {
         let target = signal.rank * self.lanes + signal.queue;
         let counter = &mut self.counters[target * self.problem.ranks + source];
         counter.arrived += signal.every;

@@ -30,7 +30,7 @@ fn used(problem: &Problem) -> [bool; 2] {
 
 /// The words that a rank sends, equally many at all ranks: its count, then offset and size of each
 /// block of the tables that are used.
-pub fn told(problem: &Problem, given: Given) -> Vec<u64> {
+pub fn encode(problem: &Problem, given: Given) -> Vec<u64> {
     let mut words = vec![given.count];
     for (blocks, used) in [given.send, given.receive].into_iter().zip(used(problem)) {
         let block = |at: usize| blocks.get(at).copied().unwrap_or_default();

@@ -174,8 +174,8 @@ impl Team {
         // An error of one rank is an error of all: a rank that has a board must not wait for a rank
         // that has none.
         let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
-        let told = board.exchange(&self.services, status, &[]);
-        match (made?, told) {
+        let exchanged = board.exchange(&self.services, status, &[]);
+        match (made?, exchanged) {
             (Some(made), Ok(_)) => Ok(Some(Team::with(
                 self.services.clone(),
                 self.arena.clone(),

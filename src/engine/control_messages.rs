@@ -269,8 +269,8 @@ mod tests {
         messages.take(&message(7, 4, false), b"four", || false).unwrap();
         messages.withdraw(7);
         messages.take(&message(7, 5, false), b"late", || false).unwrap();
-        let told = heard.0.lock().unwrap().clone();
-        assert_eq!(told, [(3, [1, 0, 0], b"one".to_vec()), (3, [4, 0, 0], b"four".to_vec())]);
+        let seen = heard.0.lock().unwrap().clone();
+        assert_eq!(seen, [(3, [1, 0, 0], b"one".to_vec()), (3, [4, 0, 0], b"four".to_vec())]);
         assert_eq!(messages.table().kept, cost(12));
     }
 
@@ -304,17 +304,17 @@ mod tests {
 
     #[test]
     fn what_was_registered_is_dropped_behind_the_lock() {
-        let (messages, (tell, told)) =
+        let (messages, (sender, drops)) =
             (Arc::new(ControlMessages::default()), std::sync::mpsc::channel());
-        let make = || Arc::new(Withdraws(Arc::downgrade(&messages), tell.clone()));
+        let make = || Arc::new(Withdraws(Arc::downgrade(&messages), sender.clone()));
         messages.register(7, make());
         messages.register(7, make());
-        assert_eq!(told.try_recv(), Ok(true), "register() drops what it replaces");
+        assert_eq!(drops.try_recv(), Ok(true), "register() drops what it replaces");
         messages.withdraw(7);
-        assert_eq!(told.try_recv(), Ok(true), "withdraw()");
+        assert_eq!(drops.try_recv(), Ok(true), "withdraw()");
         messages.register(7, make());
         messages.withdraw_all();
-        assert_eq!(told.try_recv(), Ok(true), "withdraw_all()");
+        assert_eq!(drops.try_recv(), Ok(true), "withdraw_all()");
     }
 
     #[test]

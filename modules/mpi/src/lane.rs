@@ -136,7 +136,7 @@ pub struct Lane {
     /// The words of notices in `events`, in their order; and of those that the last poll() has
     /// returned.
     words: VecDeque<Box<[u64]>>,
-    told: Vec<Box<[u64]>>,
+    returned: Vec<Box<[u64]>>,
     /// Valid as long as the wire.
     host: *const Host,
     /// A call of MPI has failed: the lane begins no further transfers.
@@ -161,7 +161,7 @@ impl Lane {
             frames: Vec::new(),
             free: Vec::new(),
             words: VecDeque::new(),
-            told: Vec::new(),
+            returned: Vec::new(),
             host,
             failed: false,
             abandoned: false,
@@ -371,10 +371,10 @@ impl Lane {
             self.end_fences();
         }
         let count = events.len().min(self.events.len());
-        self.told.clear();
+        self.returned.clear();
         for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
             if event.event == Event::NOTICE && event.size > 0 {
-                self.told.extend(self.words.pop_front());
+                self.returned.extend(self.words.pop_front());
             }
             *place = event;
         }

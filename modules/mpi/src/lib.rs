@@ -71,8 +71,8 @@ unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut W
             unsafe { ((*how).rank, (*how).size, (*how).foreign.cast::<i64>().as_ref()) };
         let communicator = Communicator::open(rank, size, handle.copied().unwrap_or_default())?;
         let shared = Arc::new(Shared::new(Lane::new(communicator, host)?));
-        let told = shared.clone();
-        let ending = mpi::Ending::tell(move || told.end())?;
+        let ended = shared.clone();
+        let ending = mpi::Ending::notify(move || ended.end())?;
         let opened = Box::new(Wire { shared, ending });
         // SAFETY: libllcl passes the place of a pointer.
         unsafe { wire.write(Box::into_raw(opened)) };

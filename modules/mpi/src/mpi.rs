@@ -275,7 +275,7 @@ unsafe extern "C" fn copy(
 }
 
 unsafe extern "C" fn delete(_: ffi::MPI_Comm, _: i32, call: *mut c_void, _: *mut c_void) -> i32 {
-    // SAFETY: tell() gave this reference to MPI, and MPI deletes the attribute once.
+    // SAFETY: notify() gave this reference to MPI, and MPI deletes the attribute once.
     let call = unsafe { Arc::from_raw(call.cast::<Call>()) };
     if !call.over.swap(true, Ordering::Relaxed) {
         (call.function)();
@@ -285,7 +285,7 @@ unsafe extern "C" fn delete(_: ffi::MPI_Comm, _: i32, call: *mut c_void, _: *mut
 
 impl Ending {
     /// Registers `function`. MPI calls it at most once, and never after forget().
-    pub fn tell(function: impl Fn() + Send + Sync + 'static) -> Result<Ending, Failure> {
+    pub fn notify(function: impl Fn() + Send + Sync + 'static) -> Result<Ending, Failure> {
         let over = AtomicBool::new(false);
         let (mut key, call) = (0, Arc::new(Call { function: Box::new(function), over }));
         let given = Arc::into_raw(call.clone()).cast_mut().cast();

@@ -127,9 +127,9 @@ impl Shared {
         // with the Acquire in `is_dead` and `on_death`.
         gone.store(true, Ordering::Release);
         let mut deaths = lock(&self.deaths);
-        let Deaths { call, told } = &mut *deaths;
-        if let (Some(call), false) = (call, told[peer as usize]) {
-            told[peer as usize] = true;
+        let Deaths { call, reported } = &mut *deaths;
+        if let (Some(call), false) = (call, reported[peer as usize]) {
+            reported[peer as usize] = true;
             call(peer);
         }
     }

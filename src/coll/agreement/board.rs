@@ -49,7 +49,7 @@ impl Board {
             return Ok(());
         }
         group.wait(services, || Ok(services.routes.refuse(group.name).then_some(())))?;
-        let tell = |step: usize| {
+        let refuse_at = |step: usize| {
             let target = group.target(step);
             let verdict = Verdict::of(group.me, status);
             let board = match group.reach(services, target)? {
@@ -65,8 +65,8 @@ impl Board {
             group.leave(services, target, board);
             Ok(())
         };
-        // If one rank cannot be told, the others are told all the same.
-        let told = (0..group.steps()).map(tell).fold(Ok(()), Result::and);
+        // If the refusal cannot be sent to one rank, it is sent to the others all the same.
+        let sent = (0..group.steps()).map(refuse_at).fold(Ok(()), Result::and);
         // The number of ranks that would write on this rank's board.
         let near = group.sources(services).1.len() as u64;
         let heard = || services.routes.refusals_seen(group.name) >= near;
@@ -74,7 +74,7 @@ impl Board {
         services.routes.withdraw(group.name);
         // Drops the sheets that ranks of other nodes have sent; nobody will read them.
         services.routes.control_messages().withdraw(group.name);
-        told.and(heard)
+        sent.and(heard)
     }
 
     /// Frees a board at once. Allowed where all ranks know that the team was not made, so none
@@ -139,7 +139,7 @@ impl Board {
         let Some(far_sheets) = &self.far_sheets else { return };
         for peer in self.group.sources(services).0 {
             // A rank that cannot be told has died, or this rank is being finalized.
-            let _ = far_sheets.tell_failed(services, &self.group, peer, (number, verdict.0));
+            let _ = far_sheets.send_failed(services, &self.group, peer, (number, verdict.0));
         }
     }
 
@@ -298,8 +298,8 @@ impl Board {
                 self.group.write(services, target, sheet, (self.sequence, verdict, blocks))
             }
             (Some(Target::Far), Some(far_sheets)) => {
-                let told = (self.sequence, verdict.0, blocks);
-                far_sheets.send(services, &self.group, (target, step), told)
+                let contents = (self.sequence, verdict.0, blocks);
+                far_sheets.send(services, &self.group, (target, step), contents)
             }
             _ => Ok(()),
         }

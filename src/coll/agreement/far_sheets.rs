@@ -127,7 +127,7 @@ impl FarSheets {
     }
 
     /// Tells a rank what this one's board says of failed exchanges.
-    pub fn tell_failed(
+    pub fn send_failed(
         &self,
         services: &Services,
         group: &Group,

@@ -102,16 +102,16 @@ mod models {
                 move || {
                     for number in 1..=EXCHANGES {
                         let half = number as usize % 2;
-                        let tells = |rank: usize| 10 * number + rank as u64;
+                        let word_of = |rank: usize| 10 * number + rank as u64;
                         let (own, other) = (Sheet(&boards[me][half]), Sheet(&boards[1 - me][half]));
-                        other.write(number, 100 + tells(me), &tells(me).to_ne_bytes());
+                        other.write(number, 100 + word_of(me), &word_of(me).to_ne_bytes());
                         while !own.is_of(number) {
                             thread::yield_now();
                         }
                         let mut heard = [0; 8];
                         let verdict = own.read(&mut heard);
                         let heard = u64::from_ne_bytes(heard);
-                        assert_eq!((verdict, heard), (100 + tells(1 - me), tells(1 - me)));
+                        assert_eq!((verdict, heard), (100 + word_of(1 - me), word_of(1 - me)));
                     }
                 }
             };

@@ -35,16 +35,16 @@ fn a_rank_that_could_not_reach_another_may_reach_it_later() {
         assert!(failure.everywhere && first.sequence() == number);
     }
     first.group = group([0, 1], 0);
-    let (tell, told) = channel();
+    let (sender, results) = channel();
     let (waiting, behind) = (services[1].clone(), services[0].clone());
     // The other rank comes late to all three exchanges.
     std::thread::spawn(move || {
         let ends = [0; 3].map(|_| second.exchange(&waiting, Status::OK, &[2]));
-        drop(tell.send((ends.map(|end| end.map_err(|failure| failure.error.status)), second)));
+        drop(sender.send((ends.map(|end| end.map_err(|failure| failure.error.status)), second)));
     });
     let all = first.exchange(&behind, Status::OK, &[1]).map_err(Error::from).expect("it passed");
     assert!(all.iter().eq([[1], [2]]));
-    let (ends, second) = told.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
+    let (ends, second) = results.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
     let failed = || Err(Status::ERR_INVALID);
     let cards = Gathered { bytes: vec![1, 2], each: 1, ranks: 2 };
     assert_eq!(ends, [failed(), failed(), Ok(cards)]);
@@ -67,13 +67,13 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_ranks_that_wait_for_i
     first.leave(&services[0], &arenas[0]);
     let next = arenas[0].allocate(own, 0).expect("memory");
     assert_ne!(next.place.offset, place.offset);
-    let (tell, told) = channel();
+    let (sender, results) = channel();
     let waiting = services[1].clone();
     std::thread::spawn(move || {
         let ends = [0, 1].map(|_| second.exchange(&waiting, Status::OK, &[]).map(drop));
-        drop(tell.send((ends, second)));
+        drop(sender.send((ends, second)));
     });
-    let (ends, second) = told.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
+    let (ends, second) = results.recv_timeout(Duration::from_secs(10)).expect("no rank hangs");
     for end in ends {
         assert_eq!(end.expect_err("a failure").error.status, Status::ERR_INVALID);
     }

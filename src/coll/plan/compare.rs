@@ -5,7 +5,7 @@ use crate::coll::choices;
 use crate::coll::nodes::Nodes;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Operation, Problem, Varied};
-use crate::coll::tables::{Heard, told};
+use crate::coll::tables::{self, Heard};
 use crate::coll::team::Team;
 use crate::fail;
 use crate::util::digest::digest;
@@ -65,11 +65,12 @@ pub fn agree(
     let node = team.services.routes.fabric().node().map(u64::to_ne_bytes);
     let card = [&number.to_ne_bytes()[..], node.as_ref().map_or(&[][..], |node| node)].concat();
     let all = team.exchange_with_status(mine.map(drop), &card)?;
-    let told = |bytes: &[u8]| bytes.first_chunk().map_or(0, |number| u128::from_ne_bytes(*number));
-    if !all.iter().all(|other| (told(other) ^ number) >> 1 == 0) {
+    let digest_of =
+        |bytes: &[u8]| bytes.first_chunk().map_or(0, |number| u128::from_ne_bytes(*number));
+    if !all.iter().all(|other| (digest_of(other) ^ number) >> 1 == 0) {
         return name_difference(&team.exchange(&bytes)?, forced);
     }
-    let unmapped = all.iter().any(|other| told(other) & 1 != 0);
+    let unmapped = all.iter().any(|other| digest_of(other) & 1 != 0);
     let nodes = node.map(|_| Nodes::new(all.iter().map(|card| &card[DIGEST..])));
     let nodes = nodes.filter(|nodes| nodes.count() > 1).map(Arc::new);
     Ok(Agreed { unmapped, nodes })
@@ -148,7 +149,7 @@ pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
 /// contradiction between two tables is an error at all ranks. Collective.
 pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     let given = asked.given();
-    let words = told(problem, given);
+    let words = tables::encode(problem, given);
     let bytes = words.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
     let mut heard = Heard::new(problem, team.me);
     let mut row = vec![0; team.size()];
@@ -161,8 +162,8 @@ pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     })?;
     if problem.operation == Operation::Alltoall {
         let clash = heard.compare_own(given).map(u64::to_ne_bytes);
-        for told in team.exchange(clash.as_flattened())?.iter() {
-            heard.note(numbers(told).try_into().unwrap_or_default());
+        for card in team.exchange(clash.as_flattened())?.iter() {
+            heard.note(numbers(card).try_into().unwrap_or_default());
         }
     }
     heard.blocks(given)

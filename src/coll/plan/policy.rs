@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_progress_thread_is_told_of_what_a_start_leaves_undone() {
+    fn the_progress_thread_is_called_for_what_a_start_leaves_undone() {
         let tasked = |facts: Facts| Policy::of(&facts).tasked;
         assert!(
             !tasked(Facts { cost: LIGHT, ..SMALL }) && tasked(Facts { cost: LIGHT + 1, ..SMALL })

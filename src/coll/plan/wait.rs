@@ -88,7 +88,7 @@ impl Plan {
         }
         if let Some(put_sender) = &self.stage.put_sender {
             // Far ranks fail when they have ended the rounds in which this rank took part.
-            put_sender.tell_failed_after(&self.stage.members, status, rounds);
+            put_sender.send_failed_after(&self.stage.members, status, rounds);
         }
         self.stage.fail(status);
     }

@@ -84,15 +84,15 @@ mod models {
         loom::model(|| {
             let binding = Arc::new(Binding([AtomicU64::new(0), AtomicU64::new(0)]));
             let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
-            let (bound, told) = (binding.clone(), words.clone());
+            let (bound, signals) = (binding.clone(), words.clone());
             let other = thread::spawn(move || {
                 for round in 1..=2 {
-                    while !has_reached(&told[0], round) {
+                    while !has_reached(&signals[0], round) {
                         thread::yield_now();
                     }
                     let place = bound.load(5);
                     assert_eq!((place.key, place.offset), (u64::from(round), u64::from(round) + 5));
-                    signal(&told[1], round);
+                    signal(&signals[1], round);
                 }
             });
             for round in 1..=2 {

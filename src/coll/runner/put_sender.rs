@@ -108,7 +108,7 @@ pub struct PutSender {
     done: [AtomicU64; QUEUES],
     answers: Arc<Answers>,
     /// Whether the ranks of other nodes were told that the plan has failed.
-    told: AtomicBool,
+    failure_sent: AtomicBool,
 }
 
 /// Receives the answers, which may come when the plan is gone.
@@ -135,7 +135,7 @@ impl PutSender {
             sequences: (0..edges).map(|_| AtomicU32::new(0)).collect(),
             done: Default::default(),
             answers: Arc::new(Answers { services, room: Room::default() }),
-            told: AtomicBool::new(false),
+            failure_sent: AtomicBool::new(false),
         }
     }
 
@@ -150,23 +150,23 @@ impl PutSender {
     }
 
     /// Posts a control message for which the caller has taken room.
-    pub fn post(&self, peer: u32, told: PlanMessage, bytes: &[u8]) -> Result<(), Status> {
+    pub fn post(&self, peer: u32, what: PlanMessage, bytes: &[u8]) -> Result<(), Status> {
         let message =
-            ControlMessage { peer, name: self.name, words: told.encode(), keep: false, bytes };
+            ControlMessage { peer, name: self.name, words: what.encode(), keep: false, bytes };
         let ends = self.answers.clone() as Arc<dyn Ended>;
         self.answers.services.send_control(&message, &ends).map_err(|error| error.status)
     }
 
     /// Tells the ranks of other nodes once that the plan has failed.
-    pub fn tell_failed(&self, members: &Members, status: Status) {
-        if !self.told.swap(true, Ordering::Relaxed) {
-            self.tell_failed_after(members, status, 0);
+    pub fn send_failed(&self, members: &Members, status: Status) {
+        if !self.failure_sent.swap(true, Ordering::Relaxed) {
+            self.send_failed_after(members, status, 0);
         }
     }
 
     /// Tells the ranks of other nodes that the plan fails when they have ended `round`.
-    pub fn tell_failed_after(&self, members: &Members, status: Status, round: u32) {
-        self.told.store(true, Ordering::Relaxed);
+    pub fn send_failed_after(&self, members: &Members, status: Status, round: u32) {
+        self.failure_sent.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
             self.answers.room.take_always(0);
             // If even this control message cannot be posted, the peer waits until this rank dies or
@@ -219,8 +219,8 @@ mod tests {
         let puts = signals.map(|signal| PlanMessage::Put(put(signal)));
         let failed =
             [PlanMessage::Failed(Status::ERR_KEY, 0), PlanMessage::Failed(Status::ERR_CANCELED, 9)];
-        for told in puts.into_iter().chain(failed) {
-            assert_eq!(PlanMessage::decode(told.encode()), Some(told));
+        for what in puts.into_iter().chain(failed) {
+            assert_eq!(PlanMessage::decode(what.encode()), Some(what));
         }
         assert_eq!(PlanMessage::decode([0, 0, 3 << 56]), None);
     }

@@ -179,7 +179,7 @@ impl Stage {
     #[cold]
     pub fn fail(&self, status: Status) {
         if let Some(put_sender) = &self.put_sender {
-            put_sender.tell_failed(&self.members, status);
+            put_sender.send_failed(&self.members, status);
         }
         for member in self.members.iter() {
             member.session.fail(status);

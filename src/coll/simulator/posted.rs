@@ -93,7 +93,7 @@ impl Run<'_> {
     /// Sends a put.
     pub(super) fn send(&mut self, thread: usize, step: Step, (to, bytes): (usize, &[u8])) {
         let round = self.ranks[thread / self.lanes].round;
-        let told = step.signal.filter(|signal| round.is_multiple_of(signal.every as usize));
+        let due = step.signal.filter(|signal| round.is_multiple_of(signal.every as usize));
         let place = match step.action {
             Action::Copy { to, .. } => Some((to, bytes.to_vec())),
             _ => None,
@@ -105,7 +105,7 @@ impl Run<'_> {
         let clock = self.threads[thread].clock.clone();
         self.threads[thread].clock.tick(thread);
         let step = self.threads[thread].next;
-        let message = Message { edge, sequence, to: place, signal: told, round, step, clock };
+        let message = Message { edge, sequence, to: place, signal: due, round, step, clock };
         self.wire.flying.push(message);
     }
 
@@ -153,7 +153,7 @@ impl Run<'_> {
             arrived.clock.set(own, arrived.next + 1);
             let (clock, source) = (arrived.clock.clone(), arrived.thread / self.lanes);
             if let Some(signal) = signal {
-                self.tell(source, signal, clock);
+                self.signal(source, signal, clock);
             }
         }
         Ok(())
@@ -203,7 +203,7 @@ mod tests {
     }
 
     /// Rank 0 puts to ranks 1 and 2, and signals both puts to rank 2, which signals rank 1.
-    fn told_by_another(round_about: bool) -> Vec<Program> {
+    fn signalled_by_another(round_about: bool) -> Vec<Program> {
         let mut programs = vec![Program::new(1), Program::new(1), Program::new(1)];
         let mut queue = programs[0].queue(0);
         queue.wait(1, 1).copy(receive(0, 0), receive(1, 0), 16);
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_put_is_told_of_by_its_own_sender_only() {
-        assert_eq!(caught(told_by_another(false)), None);
-        let shared = told_by_another(true);
+    fn a_put_is_signalled_by_its_own_sender_only() {
+        assert_eq!(caught(signalled_by_another(false)), None);
+        let shared = signalled_by_another(true);
         assert!(
             (0..50).all(|seed| run(&broadcast_to(3), &shared, true, seed).is_ok()),
             "in one node"
         );
-        assert!(caught(told_by_another(true)).is_some());
+        assert!(caught(signalled_by_another(true)).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! Problems of v forms: as each rank knows them, and with the tables of all ranks.
 
 use crate::coll::problem::{Block, Problem, Varied};
-use crate::coll::tables::{Given, Heard, rows, told};
+use crate::coll::tables::{Given, Heard, encode, rows};
 
 /// The tables that one rank gives, in elements.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl Table {
 
 /// The problem as each rank knows it.
 pub fn heard(problem: &Problem, tables: &[Table]) -> Vec<Problem> {
-    let words = tables.iter().map(|table| told(problem, table.given())).collect::<Vec<_>>();
+    let words = tables.iter().map(|table| encode(problem, table.given())).collect::<Vec<_>>();
     let row = |at: usize| words.iter().map(|words| words[at]).collect::<Vec<_>>();
     let rows = (0..words[0].len()).map(row).collect::<Vec<_>>();
     let by_rank = |rank: usize| {

@@ -48,39 +48,39 @@ fn words(problem: &Problem, rank: usize) -> (Vec<Block>, Vec<Block>, u64) {
 
 /// What a rank keeps of all tables; in an alltoall with the contradictions that all ranks have
 /// found.
-fn hear(problem: &Problem, me: usize, told: &[Vec<u64>], clashes: &[Clash]) -> Result<Varied> {
-    let mut heard = listen(problem, me, told);
+fn hear(problem: &Problem, me: usize, sent: &[Vec<u64>], clashes: &[Clash]) -> Result<Varied> {
+    let mut heard = listen(problem, me, sent);
     clashes.iter().for_each(|clash| heard.note(*clash));
     let (send, receive, count) = words(problem, me);
     heard.blocks(Given { count, send: &send, receive: &receive })
 }
 
-fn listen<'a>(problem: &'a Problem, me: usize, told: &[Vec<u64>]) -> Heard<'a> {
+fn listen<'a>(problem: &'a Problem, me: usize, sent: &[Vec<u64>]) -> Heard<'a> {
     let mut heard = Heard::new(problem, me);
     let mut row = vec![0; problem.ranks];
-    for at in 0..told[0].len() {
-        row.iter_mut().zip(told).for_each(|(to, words)| *to = words[at]);
+    for at in 0..sent[0].len() {
+        row.iter_mut().zip(sent).for_each(|(to, words)| *to = words[at]);
         heard.take(at, &row);
     }
     heard
 }
 
-fn clashes(problem: &Problem, told: &[Vec<u64>]) -> Vec<Clash> {
+fn clashes(problem: &Problem, sent: &[Vec<u64>]) -> Vec<Clash> {
     let alltoall = problem.operation == Operation::Alltoall;
     let clash = |me| {
         let (send, receive, count) = words(problem, me);
         let given = Given { count, send: &send, receive: &receive };
-        listen(problem, me, told).compare_own(given)
+        listen(problem, me, sent).compare_own(given)
     };
     (0..if alltoall { problem.ranks } else { 0 }).map(clash).collect()
 }
 
-fn all_told(problem: &Problem) -> Vec<Vec<u64>> {
-    let told = |rank| {
+fn all_words(problem: &Problem) -> Vec<Vec<u64>> {
+    let of_rank = |rank| {
         let (send, receive, count) = words(problem, rank);
-        told(problem, Given { count, send: &send, receive: &receive })
+        encode(problem, Given { count, send: &send, receive: &receive })
     };
-    (0..problem.ranks).map(told).collect()
+    (0..problem.ranks).map(of_rank).collect()
 }
 
 const OPERATIONS: [(Operation, bool); 7] = [
@@ -99,9 +99,9 @@ fn a_v_form_of_a_thousand_ranks_takes_memory_for_a_thousand_blocks() {
     const RANKS: usize = 1000;
     for (operation, in_place) in OPERATIONS {
         let problem = problem(operation, RANKS, in_place);
-        let told = all_told(&problem);
+        let sent = all_words(&problem);
         for me in [0, ROOT, 999] {
-            let (varied, most) = peak(|| hear(&problem, me, &told, &[]).unwrap());
+            let (varied, most) = peak(|| hear(&problem, me, &sent, &[]).unwrap());
             assert!(most < 300 * RANKS, "{operation:?}, rank {me}: {most} bytes to hear");
             let problem = Problem { varied: Some(varied), ..problem.clone() };
             let fits = all().filter(|row| row.operation == operation && (row.fits)(&problem));
@@ -122,16 +122,16 @@ fn a_size_that_does_not_fit_is_told_with_both_ranks() {
         let problem = problem(operation, 5, in_place);
         let rooted = matches!(operation, Operation::Gather | Operation::Scatter);
         let (wrong, peer) = (if rooted { ROOT } else { 3 }, 2);
-        let mut told = all_told(&problem);
-        let refusals = |told: &[Vec<u64>]| {
-            let clashes = clashes(&problem, told);
-            let heard = |me| hear(&problem, me, told, &clashes).err();
+        let mut sent = all_words(&problem);
+        let refusals = |sent: &[Vec<u64>]| {
+            let clashes = clashes(&problem, sent);
+            let heard = |me| hear(&problem, me, sent, &clashes).err();
             let refusal = |me| heard(me).map(|error| error.message().into());
             (0..5).filter_map(refusal).collect::<Vec<String>>()
         };
-        assert!(refusals(&told).is_empty(), "{operation:?}");
-        told[wrong][2 + 2 * peer] += 1;
-        let refused = refusals(&told);
+        assert!(refusals(&sent).is_empty(), "{operation:?}");
+        sent[wrong][2 + 2 * peer] += 1;
+        let refused = refusals(&sent);
         assert_eq!(refused.len(), 5, "{operation:?} {in_place}: {refused:?}");
         assert!(refused.iter().all(|what| *what == refused[0]), "{refused:?}");
         assert!(refused[0].starts_with("rank ") && refused[0].contains(" elements for rank "));
@@ -142,10 +142,10 @@ fn a_size_that_does_not_fit_is_told_with_both_ranks() {
 fn all_ranks_hear_of_the_same_largest_block() {
     for (operation, in_place) in OPERATIONS {
         let problem = problem(operation, 7, in_place);
-        let told = all_told(&problem);
+        let sent = all_words(&problem);
         for me in 0..7 {
             assert_eq!(
-                hear(&problem, me, &told, &[]).unwrap().largest,
+                hear(&problem, me, &sent, &[]).unwrap().largest,
                 3 * 8,
                 "{operation:?} at {me}"
             );

@@ -163,11 +163,11 @@ mod tests {
             bytes.extend(word.to_ne_bytes());
         }
         bytes.extend(*b"12345abc");
-        let told = |words| parts(&message(words), &bytes).map(|(list, data)| (list.len(), data));
-        assert_eq!(told([1, 2, 8]).unwrap(), (2, &b"12345abc"[..]));
+        let parsed = |words| parts(&message(words), &bytes).map(|(list, data)| (list.len(), data));
+        assert_eq!(parsed([1, 2, 8]).unwrap(), (2, &b"12345abc"[..]));
         for wrong in [[1, 2, 7], [1, 2, 9], [1, 3, 8], [1, u64::MAX / 8, 8], [1, 0, 8]] {
-            assert_eq!(told(wrong).unwrap_err().status, Status::ERR_INVALID, "{wrong:?}");
+            assert_eq!(parsed(wrong).unwrap_err().status, Status::ERR_INVALID, "{wrong:?}");
         }
-        assert!(told([1, 2, u64::MAX]).is_err() && told([1, 2, CHUNK as u64 + 1]).is_err());
+        assert!(parsed([1, 2, u64::MAX]).is_err() && parsed([1, 2, CHUNK as u64 + 1]).is_err());
     }
 }

@@ -413,23 +413,23 @@ fn the_death_of_a_peer_ends_what_is_pending_on_it_and_nothing_else() {
 /// A message with a reply buffer was accepted and then fails: its local completion, the only one,
 /// reports the failure, and no flush does.
 #[test]
-fn what_on_local_has_told_is_not_told_by_a_flush() {
+fn what_on_local_has_reported_is_not_reported_by_a_flush() {
     use crate::engine::messages::deferred::{Admitted, Deferred};
     use crate::engine::messages::requests::Waiting;
     use crate::engine::messages::{HEADER, MEDIUM};
     let (_world, [zero, _one]) = two_ranks(64);
     let post = zero.work.post.clone();
     let message_sender = post.message_sender(1).unwrap();
-    let (told, mut reply, mut reply_size) = (AtomicU64::new(0), [0u8; 8], 0);
+    let (reported, mut reply, mut reply_size) = (AtomicU64::new(0), [0u8; 8], 0);
     let (reply, capacity, reply_size) = (reply.as_mut_ptr(), reply.len(), &raw mut reply_size);
-    for (on_local, unreported) in [(Completion::store_on(&told), 0), (Completion::NOTHING, 1)] {
+    for (on_local, unreported) in [(Completion::store_on(&reported), 0), (Completion::NOTHING, 1)] {
         let (on_complete, place) = (Completion::NOTHING, Address { key: 0, offset: 0 });
         post.pending.begin_use();
         let waiting =
             Waiting { peer: 1, reply, capacity, reply_size, on_local: on_complete, on_complete };
         // SAFETY: the places are variables of this test.
         let (tag, _) = unsafe { post.pending.insert(waiting) }.unwrap();
-        // SAFETY: `told` outlives the message, which has no payload.
+        // SAFETY: `reported` outlives the message, which has no payload.
         let admitted = unsafe { Admitted::begin(&post, message_sender, 1) };
         let (header, payload) = ([0; HEADER], std::ptr::null());
         #[rustfmt::skip]
@@ -440,7 +440,7 @@ fn what_on_local_has_told_is_not_told_by_a_flush() {
         deferred.end(&post, Status::ERR_NO_HANDLER);
         assert_eq!(zero.routes.unreported().take(None).is_some(), unreported == 1);
     }
-    assert_eq!(told.load(Ordering::Relaxed) as i64, Status::ERR_NO_HANDLER.0.into());
+    assert_eq!(reported.load(Ordering::Relaxed) as i64, Status::ERR_NO_HANDLER.0.into());
 }
 
 mod ends;

@@ -194,14 +194,14 @@ pub(super) fn join(
         sender.put(class, frame, host, &counts)
     };
     let (deliver, hub) = (Box::new(deliver), Arc::downgrade(bootstrap));
-    let told = hub.clone();
+    let owner = hub.clone();
     let relayed = Box::new(move |from: u32, packet: Vec<u8>| {
         if let Some(bootstrap) = hub.upgrade() {
             bootstrap.relayed(from, packet);
         }
     });
     let failed = Box::new(move || {
-        if let Some(bootstrap) = told.upgrade() {
+        if let Some(bootstrap) = owner.upgrade() {
             bootstrap.wire_failed();
         }
     });
@@ -263,9 +263,9 @@ impl Fabric {
     }
 
     /// Sets the callback for peers that the wire does not reach any more.
-    pub fn on_unreachable(&self, tell: Unreachable) {
+    pub fn on_unreachable(&self, report: Unreachable) {
         if let Some(wire) = &self.wire {
-            wire.on_unreachable(tell);
+            wire.on_unreachable(report);
         }
     }
 

@@ -219,9 +219,9 @@ impl State {
         }
         match packet {
             Packet::Asked => self.receipts.asked(from),
-            Packet::Told => self.receipts.told(from),
+            Packet::Delivered => self.receipts.confirmed(from),
             Packet::Relayed(bytes) => (self.relayed)(from, bytes),
-            Packet::Use(number, told) => self.told_of_use((from, number, told), out),
+            Packet::Use(number, change) => self.use_changed((from, number, change), out),
             packet => return self.grants.take(from, packet, event.frame, out),
         }
         Ok(Taken::Copied)

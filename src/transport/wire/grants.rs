@@ -83,7 +83,7 @@ pub enum Packet {
     /// Tell when all that was sent lies in slots. See `super::receipts`.
     Asked,
     /// All lies in slots.
-    Told,
+    Delivered,
     /// Of the use of slots that an offer with this number began. See `super::tickets`.
     Use(u64, Use),
     /// What the hubs of two machines tell each other; see `crate::bootstrap`.
@@ -136,7 +136,7 @@ struct Receiving {
     granted: [u64; LINES],
     /// There are grants that it has not been told of, and a message of them is under way.
     news: bool,
-    telling: bool,
+    reporting: bool,
 }
 
 impl Receiving {
@@ -313,10 +313,10 @@ impl Grants {
             }
             Packet::Taken => {
                 if let Some(peer) = self.receiving.get_mut(&from) {
-                    peer.telling = false;
+                    peer.reporting = false;
                 }
             }
-            Packet::Asked | Packet::Told | Packet::Use(..) | Packet::Relayed(_) => {
+            Packet::Asked | Packet::Delivered | Packet::Use(..) | Packet::Relayed(_) => {
                 return Err("no packet of grants".into());
             }
         }
@@ -343,12 +343,12 @@ impl Grants {
             }
         }
         for (number, peer) in &mut self.receiving {
-            if peer.news && !peer.telling {
-                (peer.news, peer.telling) = (false, true);
+            if peer.news && !peer.reporting {
+                (peer.news, peer.reporting) = (false, true);
                 out.push((*number, Packet::Grants(peer.answered, peer.granted)));
             }
         }
-        self.receiving.retain(|_, peer| peer.news || peer.telling || !peer.has_come());
+        self.receiving.retain(|_, peer| peer.news || peer.reporting || !peer.has_come());
     }
 
     /// Answers knocks in the order of their arrival, but none that would need one record more than
@@ -413,7 +413,7 @@ impl Grants {
             }
         }
         if let Some(peer) = self.receiving.get_mut(&number) {
-            (peer.news, peer.telling) = (false, false);
+            (peer.news, peer.reporting) = (false, false);
         }
     }
 

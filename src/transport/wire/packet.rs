@@ -32,7 +32,7 @@ const KNOCK: u8 = 2;
 const GRANTS: u8 = 3;
 const TAKEN: u8 = 4;
 const ASKED: u8 = 5;
-const TOLD: u8 = 6;
+const DELIVERED: u8 = 6;
 const RELAYED: u8 = 7;
 /// See `super::tickets`; it brings the number of the offer.
 const USE: u8 = 8;
@@ -152,9 +152,9 @@ pub fn bytes_of(packet: &Packet) -> Vec<u8> {
         }
         Packet::Taken => make(TAKEN, None, None, 0, &[]),
         Packet::Asked => make(ASKED, None, None, 0, &[]),
-        Packet::Told => make(TOLD, None, None, 0, &[]),
-        Packet::Use(number, told) => {
-            let (which, numbers) = words_of(told);
+        Packet::Delivered => make(DELIVERED, None, None, 0, &[]),
+        Packet::Use(number, change) => {
+            let (which, numbers) = words_of(change);
             make(USE, None, None, which, &[&[*number], &numbers[..]].concat())
         }
         Packet::Relayed(bytes) => [make(RELAYED, None, None, 0, &[]), bytes.clone()].concat(),
@@ -162,8 +162,8 @@ pub fn bytes_of(packet: &Packet) -> Vec<u8> {
 }
 
 /// The number of a kind of [`Use`], and its numbers.
-fn words_of(told: &Use) -> (usize, Vec<u64>) {
-    match told {
+fn words_of(change: &Use) -> (usize, Vec<u64>) {
+    match change {
         Use::Offer(place) => (0, [&[place.start], &place.key[..]].concat()),
         Use::Accepted => (1, vec![]),
         Use::Revoked => (2, vec![]),
@@ -233,14 +233,14 @@ pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
         (USE, None, None) if rest.len() >= 8 && rest.len().is_multiple_of(8) => {
             let words: Vec<u64> =
                 (0..rest.len()).step_by(8).map(|at| number(rest, at, 8)).collect();
-            if let Some(told) = use_of(demand, &words[1..]) {
-                return Ok(Packet::Use(words[0], told));
+            if let Some(change) = use_of(demand, &words[1..]) {
+                return Ok(Packet::Use(words[0], change));
             }
         }
         (RELAYED, None, None) => return Ok(Packet::Relayed(rest.to_vec())),
         (TAKEN, None, None) if rest.is_empty() => return Ok(Packet::Taken),
         (ASKED, None, None) if rest.is_empty() => return Ok(Packet::Asked),
-        (TOLD, None, None) if rest.is_empty() => return Ok(Packet::Told),
+        (DELIVERED, None, None) if rest.is_empty() => return Ok(Packet::Delivered),
         _ => {}
     }
     Err(format!("packet {what}, class {}, line {}, {} bytes", bytes[1], bytes[2], bytes.len()))

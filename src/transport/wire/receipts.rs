@@ -57,18 +57,18 @@ impl Receipts {
     }
 
     /// Notes the answer of a peer.
-    pub fn told(&mut self, from: u32) {
+    pub fn confirmed(&mut self, from: u32) {
         self.asked.remove(&from);
     }
 
     /// Answers the peers that have asked and of which no frame is missing.
-    pub fn tell(&mut self, grants: &Grants, out: &mut Out) {
+    pub fn confirm(&mut self, grants: &Grants, out: &mut Out) {
         self.wanting.retain(|peer| {
-            let told = grants.has_delivered_all(*peer);
-            if told {
-                out.push((*peer, Packet::Told));
+            let all = grants.has_delivered_all(*peer);
+            if all {
+                out.push((*peer, Packet::Delivered));
             }
-            !told
+            !all
         });
     }
 

@@ -368,13 +368,13 @@ impl WireLane for Lane {
     fn poll(&mut self, events: &mut [Event]) -> usize {
         let mut count = 0;
         self.words.clear();
-        let mut tell = |event: Event| {
+        let mut put = |event: Event| {
             events[count] = event;
             count += 1;
             count == events.len()
         };
         while let Some(peer) = self.connected.pop() {
-            if tell(Event::about(Event::CONNECTED, peer)) {
+            if put(Event::about(Event::CONNECTED, peer)) {
                 return count;
             }
         }
@@ -390,7 +390,7 @@ impl WireLane for Lane {
                     event => event,
                 },
             };
-            if event.is_some_and(&mut tell) {
+            if event.is_some_and(&mut put) {
                 return count;
             }
         }

@@ -116,10 +116,10 @@ impl Tickets {
         self.area.deregister();
     }
 
-    /// Takes in what a peer tells. Frames that are to go another way now are answered.
-    pub fn take(&mut self, from: u32, number: u64, told: Use, out: &mut Out) -> Vec<Waiting> {
-        let mut answer = |told| out.push((from, Packet::Use(number, told)));
-        match told {
+    /// Takes in a packet about the use of slots. Frames that are to go another way now are answered.
+    pub fn take(&mut self, from: u32, number: u64, change: Use, out: &mut Out) -> Vec<Waiting> {
+        let mut answer = |change| out.push((from, Packet::Use(number, change)));
+        match change {
             Use::Offer(place) => match self.taker.accept(from, number, place) {
                 true => answer(Use::Accepted),
                 false => answer(Use::Released(0)),
@@ -183,7 +183,7 @@ impl Tickets {
         self.giver.mark_dead(peer);
     }
 
-    /// A peer is lost: it is sent no more frames, but it is told that this rank does not use its
+    /// A peer is lost: it is sent no more frames, but it is change that this rank does not use its
     /// slots any more, in case that it lives.
     pub fn lose(&mut self, peer: u32, out: &mut Out) {
         self.taker.lose(&mut self.area, peer, out);

@@ -95,8 +95,8 @@ mod models {
         loom::model(|| {
             let (room, calls) = (Arc::new(Room::default()), Arc::new(AtomicU32::new(0)));
             assert!(room.try_take(ALL, 0));
-            let (other, told) = (room.clone(), calls.clone());
-            let answers = thread::spawn(move || answer(&other, &told));
+            let (other, called) = (room.clone(), calls.clone());
+            let answers = thread::spawn(move || answer(&other, &called));
             let found = room.try_take(ALL, 0);
             answers.join().unwrap();
             assert!(found || calls.load(Ordering::Acquire) == 1);

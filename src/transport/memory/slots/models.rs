@@ -244,7 +244,7 @@ fn loom_a_slow_sender_that_is_passed_over_takes_another_ticket() {
 enum End {
     /// It has not stored SendCNT.
     Claimed,
-    Told,
+    Counted,
     Writing,
     Published,
 }
@@ -313,7 +313,7 @@ fn a_death_among(slots: usize, end: End) {
 
 #[test]
 fn loom_a_sender_that_dies_with_a_ticket_that_was_told_stops_nobody() {
-    a_death(End::Told);
+    a_death(End::Counted);
 }
 
 #[test]

@@ -24,8 +24,8 @@ fn a_frame_that_fails_has_lost_the_peer() {
     }
 }
 
-/// A lane may read the bytes of a frame until it has told of the frame's end, also behind a fence.
-/// One that reports a fence earlier is told of.
+/// A lane may read the bytes of a frame until it has reported of the frame's end, also behind a fence.
+/// One that reports a fence earlier is reported of.
 #[test]
 fn the_bytes_of_a_frame_stay_until_its_end() {
     for (name, hides) in natures().flat_map(|name| [(name.clone(), true), (name, false)]) {
@@ -39,11 +39,11 @@ fn the_bytes_of_a_frame_stay_until_its_end() {
         assert!(!hides || taken() > 0, "{name}: the lane has taken no frame");
         end.mark_dead(0);
         let limit = Instant::now() + Duration::from_secs(1);
-        let told = || end.shared.lock().reported > 0;
-        while !told() && (hides || taken() > 0) {
+        let reported = || end.shared.lock().reported > 0;
+        while !reported() && (hides || taken() > 0) {
             assert!(Instant::now() < limit, "{name}: {} frames are taken", taken());
             end.shared.round(end.shared.lock(), &|_, _, _| false);
         }
-        assert_eq!((told(), taken() > 0), (hides, hides), "{name}");
+        assert_eq!((reported(), taken() > 0), (hides, hides), "{name}");
     }
 }

@@ -34,8 +34,8 @@ impl Endpoint {
     }
 
     /// Sets the callback for unreachable peers. The first call counts.
-    pub fn on_unreachable(&self, tell: Unreachable) {
-        let _ = self.shared.unreachable.set(Box::new(tell));
+    pub fn on_unreachable(&self, report: Unreachable) {
+        let _ = self.shared.unreachable.set(Box::new(report));
     }
 
     /// A function that sends a packet of this process's hub to the hub in a rank's process. It does

@@ -152,7 +152,7 @@ impl Shared {
             grants.serve(into_slot, &mut out, &mut back);
         }
         back.into_iter().for_each(|frame| lane.give_back(frame));
-        receipts.tell(grants, &mut out);
+        receipts.confirm(grants, &mut out);
         self.send(state, out);
         let overdue = if state.lost.is_empty() { Vec::new() } else { state.overdue() };
         let failed = state.failure.is_some() && !failed_before;
@@ -160,10 +160,10 @@ impl Shared {
         if failed {
             (self.failed)();
         }
-        self.tell(&ends);
+        self.hand_over(&ends);
         self.signal(&signals);
         for peer in overdue {
-            self.unreachable.get().into_iter().for_each(|tell| tell(peer));
+            self.unreachable.get().into_iter().for_each(|report| report(peer));
         }
         // Without the lock: deliver() may wait for the slot that this rank reserved for an answer.
         for (from, owned) in &answers {

@@ -81,7 +81,7 @@ impl Shared {
     }
 
     /// Hands completions to the holder of the lane's role.
-    pub(super) fn tell(&self, ends: &[End]) {
+    pub(super) fn hand_over(&self, ends: &[End]) {
         if !ends.is_empty() && self.ended.put(ends) {
             self.ring.get().into_iter().for_each(|ring| ring());
         }

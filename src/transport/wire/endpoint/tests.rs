@@ -88,7 +88,7 @@ fn every_frame_comes_once_and_whole_over_any_wire() {
             assert!(from == 0 && payload.iter().copied().eq(whole), "{class:?}, {size} bytes");
             assert!(seen.insert((class as u8, tag)), "{class:?} {tag:#x} came twice");
         }
-        until("not all were told of", || here.has_delivered_all());
+        until("not all were reported", || here.has_delivered_all());
         assert!(there.has_delivered_all() && came.try_recv().is_err());
     }
 }
@@ -257,15 +257,15 @@ impl Around for FragileLane {
 /// The endpoint reports a peer that its lane has lost, or for which the lane refuses a post with an
 /// error, once, after `PATIENCE`; it does not report one that was marked dead in that time.
 #[test]
-fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
+fn a_peer_that_the_wire_has_lost_is_reported_after_the_patience() {
     for (heard, refused) in [(false, false), (true, false), (false, true)] {
         let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
         let (to, _came) = channel();
         let (flags, given) = (Arc::<Flags>::default(), Arc::<AtomicU32>::default());
         let fragile = fragile(wire, flags.clone(), given.clone());
         let end = Endpoint::join((0, 2), fragile, MEDIUM, slots(to), no_news()).unwrap();
-        let (told, tells) = channel();
-        end.on_unreachable(Box::new(move |peer| told.send((peer, Instant::now())).unwrap()));
+        let (sender, reports) = channel();
+        end.on_unreachable(Box::new(move |peer| sender.send((peer, Instant::now())).unwrap()));
         end.connect(1, &other.card().unwrap()).unwrap();
         assert!(put(&end, 1, Class::Requests, 1, 8));
         let begin = Instant::now();
@@ -294,14 +294,14 @@ fn a_peer_that_the_wire_has_lost_is_told_of_after_the_patience() {
         nothing_is_sent();
         if heard {
             end.mark_dead(1);
-            assert!(tells.recv_timeout(PATIENCE * 2).is_err(), "it is dead");
+            assert!(reports.recv_timeout(PATIENCE * 2).is_err(), "it is dead");
             continue;
         }
-        let (peer, when) = tells.recv_timeout(Duration::from_secs(10)).unwrap();
+        let (peer, when) = reports.recv_timeout(Duration::from_secs(10)).unwrap();
         assert!(peer == 1 && when >= begin + PATIENCE, "after {:?}", when - begin);
         nothing_is_sent();
         end.mark_dead(1);
-        assert!(tells.try_recv().is_err());
+        assert!(reports.try_recv().is_err());
         nothing_is_sent();
         assert!(end.has_delivered_all(), "nobody waits for it");
     }
@@ -354,7 +354,7 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
         }
         helped
     });
-    until("the polling thread was never told", || {
+    until("the polling thread never heard of it", || {
         there.help();
         there.shared.helped.load(Ordering::Relaxed)
     });
@@ -396,5 +396,5 @@ fn nonsense_is_dropped() {
     }
     let came = came.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!((came.0, came.2), (0, 5));
-    until("not all were told of", || end.shared.lock().reported == 3);
+    until("not all were reported", || end.shared.lock().reported == 3);
 }

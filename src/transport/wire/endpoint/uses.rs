@@ -182,7 +182,7 @@ impl Ranks {
             it.round(ranks);
             it.has_got(from, all)
         });
-        self.until("nobody tells that all has come", |it| {
+        self.until("nobody confirms that all has come", |it| {
             it.round(ranks);
             it.ends[from].as_ref().is_some_and(Endpoint::has_delivered_all)
         });

@@ -55,15 +55,15 @@ impl State {
         left.into_iter().for_each(|(line, frame)| self.knock(to, line, frame, out));
     }
 
-    /// A peer tells something of the use of slots.
-    pub(super) fn told_of_use(&mut self, (from, number, told): (u32, u64, Use), out: &mut Out) {
+    /// A packet about the use of slots has come.
+    pub(super) fn use_changed(&mut self, (from, number, change): (u32, u64, Use), out: &mut Out) {
         if self.grants.is_dead(from) {
             return;
         }
-        if matches!(told, Use::Offer(_)) && (self.tickets.is_none() || self.is_lost(from)) {
+        if matches!(change, Use::Offer(_)) && (self.tickets.is_none() || self.is_lost(from)) {
             return out.push((from, Packet::Use(number, Use::Released(0))));
         }
-        let take = |tickets: &mut Tickets| tickets.take(from, number, told, out);
+        let take = |tickets: &mut Tickets| tickets.take(from, number, change, out);
         let left = self.tickets.as_mut().map(take).unwrap_or_default();
         self.knock_all(from, left, out);
     }

@@ -39,7 +39,7 @@ fn packets_come_as_they_were_sent() {
         Packet::Grants([1, 2, 3, 4, 5, 1 << 40], [7; LINES]),
         Packet::Taken,
         Packet::Asked,
-        Packet::Told,
+        Packet::Delivered,
         Packet::Use(5, Use::Offer(Place { start: 1 << 47, key: [1, 2, 3, u64::MAX] })),
         Packet::Use(1 << 40, Use::Accepted),
         Packet::Use(7, Use::Revoked),

@@ -39,20 +39,20 @@ fn one_question_is_under_way_and_answered_when_all_is_delivered() {
     assert!(!sender.all_delivered(&here, &mut questions) && questions.len() == 1);
     // The question overtakes the frames.
     receiver.asked(0);
-    receiver.tell(&there, &mut out);
+    receiver.confirm(&there, &mut out);
     assert!(out.is_empty(), "nothing has come");
     hand_over(&mut frames, 0, &mut there);
-    receiver.tell(&there, &mut out);
+    receiver.confirm(&there, &mut out);
     assert!(out.is_empty(), "nothing lies in a slot");
     there.serve(|_, _| true, &mut Out::new(), &mut vec![]);
-    receiver.tell(&there, &mut out);
-    assert!(matches!(out[..], [(0, Packet::Told)]));
-    receiver.tell(&there, &mut out);
-    assert_eq!(out.len(), 1, "it was told");
+    receiver.confirm(&there, &mut out);
+    assert!(matches!(out[..], [(0, Packet::Delivered)]));
+    receiver.confirm(&there, &mut out);
+    assert_eq!(out.len(), 1, "it was confirmed");
     sender.sent(1);
-    sender.told(1);
+    sender.confirmed(1);
     assert!(!sender.all_delivered(&here, &mut questions), "one was sent after the question");
-    sender.told(1);
+    sender.confirmed(1);
     assert!(sender.all_delivered(&here, &mut questions) && questions.len() == 2);
 }
 
@@ -60,13 +60,13 @@ fn one_question_is_under_way_and_answered_when_all_is_delivered() {
 fn few_questions_are_under_way() {
     let (grants, mut sender, mut out) = (Grants::default(), Receipts::new(1000), Out::new());
     (0..1000).for_each(|peer| sender.sent(peer));
-    let mut told = 0;
+    let mut confirmed = 0;
     while !sender.all_delivered(&grants, &mut out) {
-        assert!(out.len() - told <= QUESTIONS, "{} questions", out.len() - told);
-        sender.told(out[told].0);
-        told += 1;
+        assert!(out.len() - confirmed <= QUESTIONS, "{} questions", out.len() - confirmed);
+        sender.confirmed(out[confirmed].0);
+        confirmed += 1;
     }
-    assert!(told == 1000 && out.iter().map(|(peer, _)| *peer).eq(0..1000));
+    assert!(confirmed == 1000 && out.iter().map(|(peer, _)| *peer).eq(0..1000));
 }
 
 #[test]

@@ -4,25 +4,25 @@ mod faults;
 
 /// The events of a lane, in order.
 #[derive(Default)]
-struct Told {
+struct Polled {
     frames: Vec<(u32, u32, Vec<u8>)>,
     done: Vec<u64>,
     others: Vec<(u32, u32)>,
 }
 
-fn poll(lane: &mut dyn WireLane, told: &mut Told) {
+fn poll(lane: &mut dyn WireLane, polled: &mut Polled) {
     let mut events = [Event::NONE; 5];
     let count = lane.poll(&mut events);
     for event in &events[..count] {
         match event.event {
-            Event::DONE => told.done.push(event.tag),
+            Event::DONE => polled.done.push(event.tag),
             Event::FRAME => {
                 // SAFETY: the lane keeps the bytes valid until give_back().
                 let bytes = unsafe { std::slice::from_raw_parts(event.bytes, event.size as usize) };
-                told.frames.push((event.peer, event.class, bytes.into()));
+                polled.frames.push((event.peer, event.class, bytes.into()));
                 lane.give_back(event.frame);
             }
-            other => told.others.push((other, event.peer)),
+            other => polled.others.push((other, event.peer)),
         }
     }
 }
@@ -81,21 +81,21 @@ fn nothing_of_the_dead_comes_after_the_fence() {
     for nature in natures() {
         let [mut here, mut there] = pair(nature);
         let mut sent = 0;
-        let (mut told, mut own) = (Told::default(), Told::default());
+        let (mut polled, mut own) = (Polled::default(), Polled::default());
         while sent < 20 {
             sent += post(&mut *here, 1, 2, &vec![vec![1]; 20 - sent]).0;
             // With a shared queue the lane takes further frames only when these have come.
-            poll(&mut *there, &mut told);
+            poll(&mut *there, &mut polled);
             poll(&mut *here, &mut own);
         }
         drop(here);
         there.fence(0);
-        while told.others.is_empty() {
-            poll(&mut *there, &mut told);
+        while polled.others.is_empty() {
+            poll(&mut *there, &mut polled);
         }
-        assert_eq!(told.frames.len(), 20);
+        assert_eq!(polled.frames.len(), 20);
         let event = if nature.can_fence { Event::FENCED } else { Event::UNFENCEABLE };
-        assert_eq!(told.others, [(event, 0)]);
+        assert_eq!(polled.others, [(event, 0)]);
     }
 }
 
@@ -104,19 +104,19 @@ fn nothing_of_the_dead_comes_after_the_fence() {
 #[test]
 fn each_frame_ends_before_the_fence() {
     for nature in natures() {
-        let ([mut here, there], mut told) = (pair(nature), Told::default());
+        let ([mut here, there], mut polled) = (pair(nature), Polled::default());
         let mut taken = 0;
         while taken < 5 {
             taken += post(&mut *here, 1, 4, &vec![vec![1]; 5 - taken]).0;
         }
         here.fence(1);
-        while !told.others.iter().any(|(event, _)| *event != Event::CONNECTED) {
-            poll(&mut *here, &mut told);
+        while !polled.others.iter().any(|(event, _)| *event != Event::CONNECTED) {
+            poll(&mut *here, &mut polled);
         }
-        assert_eq!(told.done.len(), 5, "seed {}", nature.seed);
+        assert_eq!(polled.done.len(), 5, "seed {}", nature.seed);
         drop(there);
-        (0..100).for_each(|_| poll(&mut *here, &mut told));
-        assert_eq!(told.done.len(), 5, "seed {}: one has ended twice", nature.seed);
+        (0..100).for_each(|_| poll(&mut *here, &mut polled));
+        assert_eq!(polled.done.len(), 5, "seed {}: one has ended twice", nature.seed);
     }
 }
 
@@ -126,7 +126,7 @@ fn each_frame_ends_before_the_fence() {
 #[test]
 fn with_a_shared_queue_a_frame_ends_in_a_receive() {
     let [mut here, mut there] = pair(Nature::named("1:shared=1").unwrap());
-    let (mut events, mut kept, mut done) = ([Event::NONE; 5], 0, Told::default());
+    let (mut events, mut kept, mut done) = ([Event::NONE; 5], 0, Polled::default());
     let (mut sent, mut refused) = (0, 0);
     // The peer gives nothing of class 4 back.
     while refused < 1000 {
@@ -340,9 +340,9 @@ fn late_writes_of_the_dead_land_before_the_fence_or_nowhere() {
         let words = || unsafe { base.cast::<[u64; 40]>().read() };
         late += words().iter().filter(|word| **word == 0).count();
         both.there.fence(0);
-        let mut told = Told::default();
-        while told.others.is_empty() {
-            poll(&mut *both.there, &mut told);
+        let mut polled = Polled::default();
+        while polled.others.is_empty() {
+            poll(&mut *both.there, &mut polled);
         }
         assert_eq!(words()[..20], [5; 20]);
         assert_eq!(words()[20..], [0; 20], "seed {}", nature.seed);

@@ -29,7 +29,7 @@ impl Seen {
 /// Sends 100 frames; each comes once, and each command ends once.
 fn send_frames(here: &mut dyn WireLane, there: &mut dyn WireLane, seen: &mut Seen) {
     let frames: Vec<Vec<u8>> = (0..100).map(|number| vec![number; 9]).collect();
-    let (mut at_here, mut at_there, mut sent) = (Told::default(), Told::default(), 0);
+    let (mut at_here, mut at_there, mut sent) = (Polled::default(), Polled::default(), 0);
     while at_there.frames.len() < 100 || at_here.done.len() < 100 {
         if sent < 100 {
             let end = (sent + 7).min(100);
@@ -64,11 +64,11 @@ fn frames_overtake_each_other_and_posts_are_taken_in_part() {
             send_frames(&mut *here, &mut *there, &mut seen);
         }
         while post(&mut *there, 0, 0, &[vec![5]]).0 == 0 {}
-        let mut told = Told::default();
-        while told.frames.is_empty() {
-            poll(&mut *here, &mut told);
+        let mut polled = Polled::default();
+        while polled.frames.is_empty() {
+            poll(&mut *here, &mut polled);
         }
-        assert_eq!(told.frames, [(1, 0, vec![5])]);
+        assert_eq!(polled.frames, [(1, 0, vec![5])]);
     }
 }
 
