@@ -1,13 +1,13 @@
 //! What becomes of the operations with a peer that has died.
 
-use crate::lane::Lane;
+use crate::lane::MpiLane;
 use crate::remote::LATE;
 use crate::requests::Single;
 use crate::table::{Event, Status};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-impl Lane {
+impl MpiLane {
     /// Ends the operations with a peer that has died, and cancels the receives of its bytes.
     /// end_fences() answers the fence.
     pub fn fence(&mut self, peer: u32) {

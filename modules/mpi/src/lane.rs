@@ -32,7 +32,7 @@ const LAST: Duration = Duration::from_secs(1);
 /// The lane behind a lock, since several threads use it. Where only one thread may call MPI, the
 /// others find the events that its calls have left, and leave commands for it.
 pub struct Shared {
-    lane: Mutex<Lane>,
+    lane: Mutex<MpiLane>,
 }
 
 // SAFETY: MPI's requests may be used by any thread, one at a time, which the lock ensures. The host
@@ -42,12 +42,12 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    pub fn new(lane: Lane) -> Shared {
+    pub fn new(lane: MpiLane) -> Shared {
         Shared { lane: Mutex::new(lane) }
     }
 
     /// Locks the lane.
-    pub fn lane(&self) -> MutexGuard<'_, Lane> {
+    pub fn lane(&self) -> MutexGuard<'_, MpiLane> {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,7 +119,7 @@ struct Waiting {
 }
 
 /// The state of a lane.
-pub struct Lane {
+pub struct MpiLane {
     pub(crate) requests: Requests,
     pub(crate) remote: Remote,
     pub(crate) unsent: Unsent,
@@ -148,10 +148,10 @@ pub struct Lane {
     ended: bool,
 }
 
-impl Lane {
+impl MpiLane {
     /// Makes the lane of a communicator.
-    pub fn new(communicator: Communicator, host: *const Host) -> Result<Lane, Failure> {
-        Ok(Lane {
+    pub fn new(communicator: Communicator, host: *const Host) -> Result<MpiLane, Failure> {
+        Ok(MpiLane {
             requests: Requests::new(communicator)?,
             remote: Remote::default(),
             unsent: Unsent::default(),
@@ -404,8 +404,9 @@ impl Lane {
     /// Waits until MPI has ended all sends, for `drain` at most.
     fn drain(&mut self, drain: Duration) {
         let limit = Instant::now() + drain;
-        let has_sent_all =
-            |it: &Lane| it.waiting.is_empty() && it.unsent.is_empty() && it.requests.has_sent_all();
+        let has_sent_all = |it: &MpiLane| {
+            it.waiting.is_empty() && it.unsent.is_empty() && it.requests.has_sent_all()
+        };
         while !has_sent_all(self) && !self.failed && Instant::now() < limit {
             self.catch_up();
             self.send_answers();

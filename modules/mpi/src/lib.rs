@@ -21,7 +21,7 @@ mod serving;
 mod table;
 mod unsent;
 
-use lane::{Lane, Shared};
+use lane::{MpiLane, Shared};
 use mpi::Communicator;
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut W
         let (rank, size, handle) =
             unsafe { ((*how).rank, (*how).size, (*how).foreign.cast::<i64>().as_ref()) };
         let communicator = Communicator::open(rank, size, handle.copied().unwrap_or_default())?;
-        let shared = Arc::new(Shared::new(Lane::new(communicator, host)?));
+        let shared = Arc::new(Shared::new(MpiLane::new(communicator, host)?));
         let ended = shared.clone();
         let ending = mpi::Ending::notify(move || ended.end())?;
         let opened = Box::new(Wire { shared, ending });

@@ -11,7 +11,7 @@
 //! requests to a peer unanswered; operations that are posted meanwhile travel together in the next
 //! request. An owner that serves `SERVED` large operations defers further requests.
 
-use crate::lane::Lane;
+use crate::lane::MpiLane;
 use crate::message::{
     KIND_BITS, Message, NOTICE, WITH_NOTICE, WRITE, ended_and_answer, head_of, outcome, store,
     take, take_bytes,
@@ -172,11 +172,11 @@ impl Remote {
 }
 
 /// The requester's side.
-impl Lane {
-    /// Takes reads and writes; Lane::post() describes parameters and results.
+impl MpiLane {
+    /// Takes reads and writes; MpiLane::post() describes parameters and results.
     ///
     /// # Safety
-    /// As of Lane::post().
+    /// As of MpiLane::post().
     pub(crate) unsafe fn post_remote(&mut self, peer: u32, commands: &[Command]) -> (u32, i32) {
         let mut left = commands;
         while !left.is_empty() {
@@ -201,7 +201,7 @@ impl Lane {
     /// MPI has failed.
     ///
     /// # Safety
-    /// As of Lane::post().
+    /// As of MpiLane::post().
     unsafe fn request(&mut self, peer: u32, commands: &[Command]) -> Option<usize> {
         let (mut answer, mut numbers) = (self.begin_request(peer), Vec::new());
         let answered = answer.message.size();

@@ -1,6 +1,6 @@
 //! The owner's side of reads and writes. `remote` describes the protocol.
 
-use crate::lane::Lane;
+use crate::lane::MpiLane;
 use crate::message::{
     ANSWER_ENTRY, KIND_BITS, Message, Notice, WITH_NOTICE, WRITE, ended_and_answer, outcome, store,
     take, take_bytes, take_notice,
@@ -10,7 +10,7 @@ use crate::requests::{Came, Single};
 use crate::table::{Event, Status};
 use crate::unsent::Answer;
 
-impl Lane {
+impl MpiLane {
     /// Serves a request, or defers it; that of a dead peer is dropped.
     pub(crate) fn requested(&mut self, request: Came) {
         if self.remote.dead.contains(&request.peer) {

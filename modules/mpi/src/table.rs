@@ -2,7 +2,7 @@
 //! of a lane.
 
 use crate::Wire;
-use crate::lane::{Lane, Shared};
+use crate::lane::{MpiLane, Shared};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::MutexGuard;
 
@@ -216,7 +216,7 @@ unsafe impl Sync for Table {}
 ///
 /// # Safety
 /// The lane is open.
-unsafe fn lock<'a>(lane: *const Shared) -> MutexGuard<'a, Lane> {
+unsafe fn lock<'a>(lane: *const Shared) -> MutexGuard<'a, MpiLane> {
     // SAFETY: as the caller promises.
     unsafe { &*lane }.lane()
 }

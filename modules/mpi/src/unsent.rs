@@ -2,7 +2,7 @@
 //! poll() has returned the signal. In most programs this rank writes to the same peer soon after,
 //! so the answer travels in that request. Otherwise it leaves in the next poll().
 
-use crate::lane::Lane;
+use crate::lane::MpiLane;
 use crate::message::{ANSWER_ENTRY, Message, SHORT, head_of, outcome};
 use crate::requests::ANSWERS;
 
@@ -71,7 +71,7 @@ impl Unsent {
     }
 }
 
-impl Lane {
+impl MpiLane {
     /// libllcl answers the write of a notice. Calls nothing of MPI, so any thread may call it.
     pub fn answer(&mut self, number: u64, status: i32) {
         let Some((peer, index)) = self.unsent.answered(number) else { return };

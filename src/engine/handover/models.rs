@@ -28,7 +28,7 @@ struct Pieces {
     source: Arc<AtomicU32>,
 }
 
-struct Lane {
+struct ModelLane {
     queue: CommandQueue<u32>,
     handover: Handover<Pieces>,
     source: Arc<AtomicU32>,
@@ -40,7 +40,7 @@ struct Lane {
     expected: u32,
 }
 
-fn lane(expected: u32) -> Arc<Lane> {
+fn lane(expected: u32) -> Arc<ModelLane> {
     let bell = std::sync::Arc::new(Bell::new());
     let for_drops = bell.clone();
     let (queue, consumer) = CommandQueue::new(8, move || for_drops.ring()).unwrap();
@@ -48,13 +48,13 @@ fn lane(expected: u32) -> Arc<Lane> {
     let source = Arc::new(word());
     let work = Pieces { consumer, armed: false, done: 0, source: source.clone() };
     let handover = Handover::new(work);
-    Arc::new(Lane { queue, handover, source, deaths: word(), bell, stop: word(), expected })
+    Arc::new(ModelLane { queue, handover, source, deaths: word(), bell, stop: word(), expected })
 }
 
 impl Work for Pieces {
-    type Around = Lane;
+    type Around = ModelLane;
 
-    fn round(&mut self, lane: &Lane) -> usize {
+    fn round(&mut self, lane: &ModelLane) -> usize {
         let mut count = 0;
         while self.consumer.peek(0).is_some() {
             self.consumer.release(1);
@@ -76,7 +76,7 @@ impl Work for Pieces {
         count as usize
     }
 
-    fn arm(&mut self, lane: &Lane) -> bool {
+    fn arm(&mut self, lane: &ModelLane) -> bool {
         self.armed = true;
         lane.deaths.load(Ordering::Relaxed) == 0 && self.consumer.try_wait() && {
             let (expected, new, order) = (0, WAITING, Ordering::AcqRel);
@@ -93,7 +93,7 @@ impl Work for Pieces {
     }
 }
 
-impl Around for Lane {
+impl Around for ModelLane {
     fn ring(&self) {
         self.bell.ring();
     }
@@ -107,7 +107,7 @@ impl Around for Lane {
     }
 }
 
-impl Lane {
+impl ModelLane {
     fn put(&self) -> bool {
         let mut slot = self.queue.reserve(1).unwrap();
         slot.write(0, 1);
@@ -174,7 +174,7 @@ impl Lane {
     }
 }
 
-fn spawn(lane: &Arc<Lane>, f: impl FnOnce(&Lane) + 'static) -> JoinHandle<()> {
+fn spawn(lane: &Arc<ModelLane>, f: impl FnOnce(&ModelLane) + 'static) -> JoinHandle<()> {
     let lane = lane.clone();
     thread::spawn(move || f(&lane))
 }
@@ -183,8 +183,8 @@ fn spawn(lane: &Arc<Lane>, f: impl FnOnce(&Lane) + 'static) -> JoinHandle<()> {
 fn against_progress(
     preemptions: usize,
     pieces: u32,
-    first: impl Fn(&Lane) + Copy + Send + Sync + 'static,
-    second: impl Fn(&Lane) + Copy + Send + Sync + 'static,
+    first: impl Fn(&ModelLane) + Copy + Send + Sync + 'static,
+    second: impl Fn(&ModelLane) + Copy + Send + Sync + 'static,
 ) {
     check(preemptions, move || {
         let lane = lane(pieces);
@@ -213,38 +213,38 @@ fn loom_the_role_has_one_holder() {
 
 #[test]
 fn loom_requesters_beside_a_parking_progress_thread() {
-    against_progress(2, 2, Lane::request, Lane::request);
+    against_progress(2, 2, ModelLane::request, ModelLane::request);
 }
 
 #[test]
 fn loom_a_peer_and_a_requester() {
-    against_progress(2, 2, Lane::request, Lane::deliver);
+    against_progress(2, 2, ModelLane::request, ModelLane::deliver);
 }
 
 /// The holder does no work, so the peer's work is done only if the holder leaves by the rules.
 #[test]
 fn loom_a_peer_and_a_holder_that_only_looks() {
-    against_progress(3, 1, Lane::is_idle, Lane::deliver);
+    against_progress(3, 1, ModelLane::is_idle, ModelLane::deliver);
 }
 
 #[test]
 fn loom_a_request_from_a_callback_and_a_holder_that_only_looks() {
-    against_progress(3, 1, Lane::is_idle, Lane::leave_to_others);
+    against_progress(3, 1, ModelLane::is_idle, ModelLane::leave_to_others);
 }
 
 #[test]
 fn loom_a_request_from_a_callback_and_a_peer() {
-    against_progress(2, 2, Lane::leave_to_others, Lane::deliver);
+    against_progress(2, 2, ModelLane::leave_to_others, ModelLane::deliver);
 }
 
 /// A death cannot be armed: the thread that learns of it always rings, and may do so while the
 /// progress thread is awake and the role taken.
 #[test]
 fn loom_a_death_beside_a_holder_that_only_looks() {
-    against_progress(3, 1, Lane::is_idle, Lane::mark_dead);
+    against_progress(3, 1, ModelLane::is_idle, ModelLane::mark_dead);
 }
 
 #[test]
 fn loom_a_death_and_a_requester() {
-    against_progress(2, 2, Lane::request, Lane::mark_dead);
+    against_progress(2, 2, ModelLane::request, ModelLane::mark_dead);
 }

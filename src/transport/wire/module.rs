@@ -345,22 +345,22 @@ impl Wire for Opened {
         let (function, wire) = (self.0.table.lane, self.0.wire);
         // SAFETY: the wire is open.
         self.0.call("lane", || unsafe { function.map(|call| call(wire, 0, &mut lane)) })?;
-        Ok(Box::new(Lane { lane, of: self.0.clone() }))
+        Ok(Box::new(ModuleLane { lane, of: self.0.clone() }))
     }
 }
 
 /// The lane of an open wire. load() has checked that its functions exist.
-struct Lane {
+struct ModuleLane {
     lane: *mut LaneHandle,
     of: Arc<Handle>,
 }
 
 // SAFETY: llcl_wire.h lets one thread at a time use a lane.
-unsafe impl Send for Lane {}
+unsafe impl Send for ModuleLane {}
 
 // SAFETY of all calls below: the lane is open until close(), and `&mut self` keeps other threads
 // out.
-impl WireLane for Lane {
+impl WireLane for ModuleLane {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
         let (function, lane) = (self.of.table.connect, self.lane);
         let connect = || {

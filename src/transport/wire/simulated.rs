@@ -148,7 +148,7 @@ impl Wire for Simulated {
         let Simulated { me, nature, number, .. } = *self;
         let random =
             (nature.seed << 20 | u64::from(me) << 1 | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Ok(Box::new(Lane {
+        Ok(Box::new(SimulatedLane {
             me,
             nature,
             number,
@@ -169,7 +169,7 @@ impl Wire for Simulated {
     }
 }
 
-struct Lane {
+struct SimulatedLane {
     me: u32,
     nature: Nature,
     number: u64,
@@ -196,7 +196,7 @@ struct Lane {
     serial: u64,
 }
 
-impl Lane {
+impl SimulatedLane {
     /// Marsaglia's xorshift generator.
     fn random(&mut self) -> u64 {
         self.random ^= self.random << 13;
@@ -336,7 +336,7 @@ impl Lane {
     }
 }
 
-impl WireLane for Lane {
+impl WireLane for SimulatedLane {
     fn connect(&mut self, peer: u32, card: &[u8]) -> Result<()> {
         let number = card.try_into().map_or(0, u64::from_ne_bytes);
         let Some(card) = lock(&CARDS).get(&number).and_then(Weak::upgrade) else {

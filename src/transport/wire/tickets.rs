@@ -116,7 +116,8 @@ impl Tickets {
         self.area.deregister();
     }
 
-    /// Takes in a packet about the use of slots. Frames that are to go another way now are answered.
+    /// Takes in a packet about the use of slots. Frames that are to go another way now are
+    /// answered.
     pub fn take(&mut self, from: u32, number: u64, change: Use, out: &mut Out) -> Vec<Waiting> {
         let mut answer = |change| out.push((from, Packet::Use(number, change)));
         match change {

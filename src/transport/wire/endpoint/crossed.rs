@@ -2,7 +2,7 @@
 //! descriptor to sleep on, each with and without. In each cell the fault happens, and what the
 //! endpoint promises holds.
 
-use super::tests::{Around, Lane};
+use super::tests::{Around, BoxedLane};
 use super::uses::{MANY, Ranks};
 use super::*;
 use crate::transport::remote::{Posting, What};
@@ -51,7 +51,7 @@ struct Seen {
 }
 
 /// The lane of a rank that notes what it sees.
-struct Watch(u32, Lane, Arc<Seen>);
+struct Watch(u32, BoxedLane, Arc<Seen>);
 
 impl Around for Watch {
     fn inner(&mut self) -> &mut dyn WireLane {

@@ -24,8 +24,8 @@ fn a_frame_that_fails_has_lost_the_peer() {
     }
 }
 
-/// A lane may read the bytes of a frame until it has reported of the frame's end, also behind a fence.
-/// One that reports a fence earlier is reported of.
+/// A lane may read the bytes of a frame until it has reported the frame's end, also behind a
+/// fence. The endpoint reports one that reports a fence earlier.
 #[test]
 fn the_bytes_of_a_frame_stay_until_its_end() {
     for (name, hides) in natures().flat_map(|name| [(name.clone(), true), (name, false)]) {

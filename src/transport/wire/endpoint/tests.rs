@@ -109,7 +109,7 @@ fn the_dead_hold_up_nobody() {
     }
 }
 
-pub(super) type Lane = Box<dyn WireLane>;
+pub(super) type BoxedLane = Box<dyn WireLane>;
 
 /// A lane of a test around another one, which does what the test does not replace.
 pub(super) trait Around: Send {
@@ -173,7 +173,7 @@ impl<L: Around> WireLane for L {
 /// A simulated wire whose lane the test puts into one of its own.
 pub(super) struct Wrapped {
     pub wire: Simulated,
-    pub wrap: Box<dyn Fn(Lane) -> Lane + Send + Sync>,
+    pub wrap: Box<dyn Fn(BoxedLane) -> BoxedLane + Send + Sync>,
 }
 
 impl Wire for Wrapped {
@@ -193,7 +193,7 @@ impl Wire for Wrapped {
         self.wire.deregister(key)
     }
 
-    fn lane(&self) -> Result<Lane> {
+    fn lane(&self) -> Result<BoxedLane> {
         Ok((self.wrap)(self.wire.lane()?))
     }
 }
@@ -207,7 +207,7 @@ struct Flags {
 /// A lane that reports its peer as lost, or refuses posts with an error, when the test sets a flag,
 /// counts posts after that, and panics when it is used after close().
 struct FragileLane {
-    lane: Lane,
+    lane: BoxedLane,
     flags: Arc<Flags>,
     lost: bool,
     given: Arc<AtomicU32>,

@@ -1,7 +1,7 @@
 //! The tests send frames by tickets: in streams, beside ranks that die, are stopped, or cannot be
 //! fenced.
 
-use super::tests::{Around, Lane, Wrapped};
+use super::tests::{Around, BoxedLane, Wrapped};
 use super::*;
 use crate::transport::wire::Command;
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -94,7 +94,7 @@ impl Ranks {
     pub fn watched(
         count: u32,
         name: &str,
-        watch: impl Fn(u32, Lane) -> Lane + Clone + Send + Sync + 'static,
+        watch: impl Fn(u32, BoxedLane) -> BoxedLane + Clone + Send + Sync + 'static,
     ) -> Ranks {
         let nature = Nature::named(name).unwrap();
         let faults: Vec<Arc<Faults>> = (0..count).map(|_| Arc::default()).collect();

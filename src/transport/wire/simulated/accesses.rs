@@ -1,7 +1,7 @@
 //! Reads, writes and atomics of a simulated lane, from the post to the completion.
 
 use super::memory::{Access, Notice};
-use super::{Card, Comes, Lane, lock};
+use super::{Card, Comes, SimulatedLane, lock};
 use crate::transport::remote::ANSWERED;
 use crate::transport::wire::{Command, Event};
 use crate::util::status::Status;
@@ -29,7 +29,7 @@ pub(super) struct Begun {
 // SAFETY: the local buffer stays valid until the completion, whichever thread polls.
 unsafe impl Send for Begun {}
 
-impl Lane {
+impl SimulatedLane {
     /// The event of a notice. Its words stay until the next poll(). A rank whose notices bring no
     /// words gets none.
     pub(super) fn notice(

@@ -2,7 +2,7 @@
 //! receive of the peer takes it: its command ends then, and a lane takes only `WAIT` such frames
 //! for each peer and class. On another network the command ends soon, wherever the frame is.
 
-use super::{Card, Comes, DEPTH, Lane, lock};
+use super::{Card, Comes, DEPTH, SimulatedLane, lock};
 use crate::transport::wire::{CLASSES, Command, Event};
 use crate::util::status::Status;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Most frames for one peer and class that no receive has taken, with a shared queue.
 const WAIT: usize = 8;
 
-impl Lane {
+impl SimulatedLane {
     /// How many of `commands` the lane has room for.
     pub(super) fn room(&self, peer: u32, class: u32, commands: &[Command]) -> usize {
         let frames = commands.first().is_some_and(|command| command.op == Command::FRAME);
