@@ -1,6 +1,6 @@
-/* How many active messages arrive a second when threads of one rank flood another rank. In a world
- * of four or more ranks every rank also sends to the next one with four threads, which is compared
- * with two ranks that do so. */
+/* The number of active messages that arrive per second when threads of one rank flood another rank.
+ * In a world of four or more ranks, every rank also sends to the next one with four threads; that
+ * rate is compared with the rate of two ranks. */
 #include "am_flow.h"
 
 #include <stdlib.h>
@@ -52,8 +52,8 @@ static void threads(flow_world_t *flows, bench_world_t *world, const bench_optio
         am_emit(world, name, "ratio", counts[i], 8, NULL, counts[i] == 15 && !try_form ? "value>=0.3" : NULL, &fair[i]);
 }
 
-/* Payloads in slots, compared with copies of the same size by this rank: to one buffer, to as many
- * buffers as there are slots, and into the payloads of a bare ring. */
+/* Messages with payloads in slots. The limits are copies of the same size by this rank: to one
+ * buffer, to as many buffers as there are slots, and into the payloads of a bare ring. */
 static void medium(flow_world_t *flows, bench_world_t *world, const bench_options_t *options, size_t slots)
 {
     bench_series_t one = {0}, many = {0}, against_ring = {0};

@@ -67,8 +67,8 @@ void peers_run(peers_t *peers, coll_world_t *world, const char *command, const c
         return;
     coll_fence(world);
     if (world->rank == 0) {
-        /* The MPIs must not inherit the connection to the launcher, which would take this rank for
-         * alive after its death. */
+        /* The MPIs must not inherit the connection to the launcher: while a process has it open,
+         * the launcher does not notice the death of this rank. */
         char line[1024];
         const char *hub = getenv("LLCL_HUB_FD");
         snprintf(line, sizeof line, "%s%s%s%s %u %s", hub ? "exec " : "", hub ? hub : "", hub ? "<&-; " : "", command, world->size,

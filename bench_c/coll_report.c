@@ -94,7 +94,7 @@ void coll_table(const coll_t *coll)
         }
 }
 
-/* ---- what is asked for ---- */
+/* ---- targets ---- */
 
 static int is_main_size(size_t size) { return size <= 1048576; }
 
@@ -123,7 +123,7 @@ static void against_peers(const coll_t *coll, const cell_t *cell, int value, con
         *target = "ratio<=1";
 }
 
-/* Compares a blocking call with a round of a plan. From the second call on it runs such a round. */
+/* Compares a blocking call with a round of a plan. The second and later calls run such a round. */
 static void emit_blocking(const coll_t *coll, const cell_t *cell)
 {
     for (int i = 0; i < coll->count; i++) {
@@ -160,7 +160,7 @@ static void emit_cell(const coll_t *coll, const cell_t *cell)
     }
 }
 
-/* Compares the barrier with the exchange of two lines, which it needs. */
+/* Compares the barrier with the exchange of two cache lines, the least that a barrier can cost. */
 static void emit_barrier(const coll_t *coll)
 {
     const cell_t *cell = &coll->cells[0]; /* the first one: barrier, offload */
@@ -205,7 +205,7 @@ static void emit_start(const coll_t *coll, int op, uint32_t engine)
     emit(coll, what, START, 0, coll->raws > 0 ? "exchange of two lines" : NULL, asked ? "value<=150" : NULL, &most);
     if (op < 0)
         return;
-    int close = bench_median(&spread) <= 30; /* ns; within that a ratio says nothing */
+    int close = bench_median(&spread) <= 30; /* ns; the ratio of such small costs is noise */
     snprintf(what, sizeof what, "%s; start; most %s least", name, close ? "less" : "by");
     emit(coll, what, START, 0, close ? NULL : "least", asked ? close ? "value<=30" : "ratio<=1.5" : NULL,
          close ? &spread : &ratio);

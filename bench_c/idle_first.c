@@ -1,5 +1,5 @@
 /* The cost of the first request after a long idle time, when the progress thread sleeps in the
- * kernel and the caches are cold; and whether the requests right behind it pay again. */
+ * kernel and the caches are cold; and the cost of the next requests. */
 #include "world.h"
 
 #define BURST 16
@@ -15,7 +15,7 @@ static double once(const bench_world_t *world, const bench_request_t *request, w
     __atomic_store_n(&word, 0, __ATOMIC_RELAXED);
     uint64_t t0 = bench_ticks();
     bench_post(world->context, request->op, request);
-    if (how == WAIT_WORD) /* this thread works for the library while it waits */
+    if (how == WAIT_WORD) /* this thread makes progress while it waits */
         bench_check(llcl_wait_word(world->context, &word, 1, -1), "llcl_wait_word");
     bench_wait(&word, 1);
     return (double)(bench_ticks() - t0) / bench_ticks_per_ns();
@@ -31,7 +31,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
              how == WAIT_SPIN ? "spin" : "llcl_wait_word");
     snprintf(first, sizeof first, "first: %s", what);
     snprintf(rest, sizeof rest, "next: %s", what);
-    int kernel = memory == BENCH_REGISTERED; /* a system call with cold caches: part of the limit */
+    int kernel = memory == BENCH_REGISTERED; /* the limit includes a system call with cold caches */
     bench_record_t record = {.what = first, .unit = "ns",
                              .limit_name = !kernel ? "futex wake" : offload ? "futex wake + process_vm" : "process_vm", .ranks = (int)world->size, .threads = 1,
                              .size = 8, .count = 1};

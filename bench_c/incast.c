@@ -29,7 +29,7 @@ static const char *case_of(const incast_t *incast, const char *what)
     return name;
 }
 
-/* The changes by all senders of the counter that is changed most. */
+/* The number of changes, by all senders, of the credit counter that changed most often. */
 static double hottest(const llcl_stats_t *before, const llcl_stats_t *after, uint32_t ranks)
 {
     double most = 0;
@@ -44,7 +44,7 @@ static double hottest(const llcl_stats_t *before, const llcl_stats_t *after, uin
 
 static void rates(incast_t *incast, const bench_options_t *options)
 {
-    /* Long enough for every sender to get a core some times. */
+    /* Long enough for every sender to get a core several times. */
     unsigned ms = options->quick ? 100 : 100 + 30 * (incast->senders < 20 ? incast->senders : 20);
     flow_t one = {.shape = FLOW_INCAST, .ranks = 1, .threads = 1, .size = 8, .ms = options->quick ? 40 : 80};
     flow_t all = {.shape = FLOW_INCAST, .ranks = incast->senders, .threads = 1, .size = 8, .ms = ms};
@@ -89,9 +89,9 @@ static void rates(incast_t *incast, const bench_options_t *options)
     free(last);
 }
 
-/* Compares with a scheme of one buffer per peer, in which each sender has as many slots as all
- * senders share here. A slot and a reply slot take about the same memory in both schemes: header,
- * mark and payload. */
+/* Compares the memory of the slots with that of one buffer per peer. In that scheme each sender has
+ * as many slots as all senders together have here. A slot and a reply slot take about the same
+ * memory in both: header, mark and payload. */
 static void memory(const incast_t *incast)
 {
     double slot = AM_HEADER_UP_TO + BENCH_LINE + (double)incast->can.am_medium;

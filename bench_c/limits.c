@@ -29,8 +29,8 @@ typedef struct arena {
     lone_word_t ping, pong, word;
     lone_word_t woke;          /* when the sleeper ran again, ns; 0: not yet */
     lone_word_t asleep;        /* the helper is about to sleep */
-    uint32_t order __attribute__((aligned(2 * BENCH_LINE))); /* the number of orders to the helper; a futex */
-    uint32_t done __attribute__((aligned(2 * BENCH_LINE)));  /* the number of orders it has done; a futex */
+    uint32_t order __attribute__((aligned(2 * BENCH_LINE))); /* the number of requests to the helper; a futex */
+    uint32_t done __attribute__((aligned(2 * BENCH_LINE)));  /* the number of requests that it has finished; a futex */
     uint32_t bell __attribute__((aligned(2 * BENCH_LINE)));  /* futex of limits_wake */
     int kind, core;
     unsigned rounds;
@@ -158,7 +158,7 @@ static void start(limits_t *limits, int kind, unsigned rounds, int here, int the
     arena->rounds = rounds;
     if (here >= 0)
         bench_pin(here);
-    __atomic_add_fetch(&arena->order, 1, __ATOMIC_RELEASE); /* publishes the order; pairs with wait_until */
+    __atomic_add_fetch(&arena->order, 1, __ATOMIC_RELEASE); /* publishes the request; pairs with wait_until */
     futex_wake(&arena->order);
 }
 
@@ -188,7 +188,7 @@ limits_t *limits_open(size_t bytes)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(0);
-        const char *hub = getenv("LLCL_HUB_FD"); /* with it open the launcher would take this rank for alive after its death */
+        const char *hub = getenv("LLCL_HUB_FD"); /* while it is open, the launcher does not notice the death of this rank */
         if (hub != NULL)
             close(atoi(hub));
         helper_main(limits);

@@ -1,7 +1,6 @@
-/* The cost of threads that sleep in llcl_wait_word for a peer that writes to other words of their
- * rank, and for a core that computes. Rank 1's threads sleep; rank 0 writes, or computes. The
- * limits are from the same run: a plain function that does what a write does, and the interrupts
- * without any sleeper. */
+/* Threads of rank 1 sleep in llcl_wait_word. Measures what they cost rank 0: the time of a write to
+ * other words of rank 1, and the interrupts of a core that computes. The limits are from the same
+ * run: a plain function that does the work of a write, and the interrupts without any sleeper. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,7 @@ static void *sleep_on(void *word)
 }
 
 /* The number of function-call interrupts of a core, by which other cores make it execute a fence.
- * NAN: the kernel does not tell. */
+ * NAN: /proc/interrupts has no such line. */
 static double interrupts(int core)
 {
     FILE *file = fopen("/proc/interrupts", "r");
@@ -119,7 +118,7 @@ int main(int argc, char **argv)
         }
         fence(&world);
         if (options.show) {
-            bench_sleep_us(1200000); /* in their first second the sleepers still wake up */
+            bench_sleep_us(1200000); /* sleepers still wake up in their first second */
             measure(&world, &options, sleepers[i], &quiet);
         }
         fence(&world);

@@ -4,7 +4,7 @@
 
 #define SLICE_NS 100       /* work between two looks */
 #define QUIET_NS 300000    /* work before a round starts */
-#define GIVE_UP_NS 2e9     /* a round that takes longer is a defect */
+#define GIVE_UP_NS 2e9     /* a longer round is a defect */
 #define MOST_ROUNDS 200
 #define ENOUGH_NS 100e6    /* no further rounds after this time, but five at least */
 

@@ -78,8 +78,8 @@ static double barriers(const bench_world_t *world, llcl_coll_t *plan)
     return since(begin, BARRIERS);
 }
 
-/* Turns of both alternate, so that what else runs on the machine meets both; a repeat is the
- * medians of its turns. */
+/* Measures both barriers in alternate turns, so that other programs disturb both alike. A repeat
+ * has the medians of its turns. */
 static void add_barriers(const bench_world_t *world, llcl_coll_t *plan, bench_series_t *series)
 {
     double planned[TURNS], named[TURNS];
@@ -103,7 +103,7 @@ static llcl_strided_params_t box(const bench_world_t *world, bench_memory_t memo
     return params;
 }
 
-/* With few calls the first ones, which are slower, count. */
+/* The number of calls: so many that the first ones, which are slower, do not change the mean. */
 static int calls_of(size_t pieces)
 {
     return pieces == MANY ? BOXES / 4 : BOXES;
@@ -119,7 +119,7 @@ static double boxes(const bench_world_t *world, bench_memory_t memory, size_t si
     return since(begin, count);
 }
 
-/* The loop that a program with the pointer would write. */
+/* The limit of a box: the loop of a program that has the pointer to the mapped memory. */
 static double loops(const bench_world_t *world, size_t size, size_t pieces)
 {
     uint64_t begin = bench_ticks();
@@ -138,7 +138,7 @@ static double loops(const bench_world_t *world, size_t size, size_t pieces)
     return since(begin, count);
 }
 
-/* As many pieces, each by its own address and size on both sides. */
+/* PIECES pieces as lists of addresses and sizes, for llcl_writev and for the loop. */
 typedef struct lists {
     llcl_local_span_t locals[PIECES];
     llcl_remote_span_t remotes[PIECES];

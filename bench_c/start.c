@@ -8,7 +8,7 @@
 
 static const char *about = "Start, first collectives and end of a job.";
 
-/* Milliseconds since the launcher's start, which the kernel tells in steps of 10 ms. */
+/* Milliseconds since the launcher's start, in steps of 10 ms (/proc/PID/stat). */
 static double since_launch(void)
 {
     char path[64], text[1024], *field;

@@ -28,8 +28,8 @@ static void arrived(void *data, llcl_status_t status)
         read_next(chase);
 }
 
-/* A callback must not block, so it uses a try function, and repeats it while other threads fill the
- * queue. The last read sets the word on which the main thread sleeps. */
+/* A callback must not block, so it uses a try function, and repeats it while the queue is full. The
+ * last read sets the word on which the main thread sleeps. */
 static void read_next(struct chase *chase)
 {
     llcl_read_params_t read = {.peer = chase->link.peer, .source = chase->link.next, .size = sizeof chase->link,

@@ -40,7 +40,7 @@ static void *by_mpi(void *which)
 {
     uint64_t x = 88172645463325252u + (uintptr_t)which, all = (uint64_t)llcl_size(context) * WORDS;
     enum { BATCH = 1024 };
-    static uint64_t operands[THREADS][BATCH]; /* MPI needs them until the flush */
+    static uint64_t operands[THREADS][BATCH]; /* MPI reads them until the flush */
     uint64_t *operand = operands[(uintptr_t)which % THREADS];
     for (size_t i = 0; i < updates; i++) {
         x = operand[i % BATCH] = next(x);

@@ -10,7 +10,7 @@ enum { UP, DOWN, LEFT, RIGHT }; /* side ^ 1 is the opposite side */
 static llcl_context_t *context;
 static size_t n, cells, down, across, my_down, my_across; /* down, across: ranks in a column, in a row; my_*: this rank's place */
 static int peers[4];                                      /* -1: the grid's edge */
-static double *mine;          /* two grids with a margin of one cell; columns received, columns to send; counters */
+static double *mine;          /* two grids with a margin of one cell; received columns; columns to send; counters */
 static llcl_remote_t *blocks; /* the addresses of `mine` of all ranks */
 static uint64_t exchanges[2]; /* the number of calls of exchange_llcl() for each grid */
 
@@ -33,8 +33,8 @@ static void exchange_mpi(int now)
 }
 #endif
 
-/* Writes, and counts by a signal. A step's places are used again two steps later: by then each
- * neighbour has signalled the next step. Signals may overtake each other: two counters in turn. */
+/* A signal counts each write at the neighbour. Even and odd steps have their cells and counters. A
+ * rank overwrites cells two steps later: the neighbour's next signal shows that it read them. */
 static void exchange_llcl(int now)
 {
     uint64_t count = exchanges[now] += 1;

@@ -5,7 +5,7 @@
  * Run: llcl-run -n 4 ./tasks [n] */
 #include "world.h"
 
-enum { STEAL = 1, MOST = 32, DEPTH = 4 }; /* the handler's id; most tasks in a reply; up to so many rows a task makes tasks */
+enum { STEAL = 1, MOST = 32, DEPTH = 4 }; /* the handler's id; the most tasks in a reply; tasks with fewer rows than this make new tasks */
 
 struct task { /* the number of occupied rows; bits of the columns and diagonals that are attacked in the next row */
     uint32_t row, columns, left, right;
@@ -67,7 +67,7 @@ static uint64_t work(struct task t)
         return solve(t);
     for (uint32_t free = makes; free != 0; free &= free - 1)
         made++;
-    add(offsetof(struct board, open), made); /* before a rank can take them: otherwise `open` might be 0 too early */
+    add(offsetof(struct board, open), made); /* before a rank can take them; otherwise `open` could become 0 too early */
     for (uint32_t free = makes; free != 0; free &= free - 1) {
         uint32_t queen = free & -free;
         queue.task[queue.end++] = (struct task){t.row + 1, t.columns | queen, (t.left | queen) << 1, (t.right | queen) >> 1};
@@ -81,7 +81,7 @@ static void steal(uint32_t victim)
     struct task loot[MOST];
     size_t bytes = 0;
     llcl_am_params_t ask = {.peer = victim, .id = STEAL, .reply = loot, .reply_capacity = sizeof loot, .reply_size = &bytes};
-    LLCL_CHECK(llcl_am(context, &ask)); /* meanwhile this rank's own handler may run; its queue is empty */
+    LLCL_CHECK(llcl_am(context, &ask)); /* this rank's own handler may run during the wait; the queue is empty */
     queue.first = 0, queue.end = bytes / sizeof *loot;
     memcpy(queue.task, loot, bytes);
     stolen += queue.end;

@@ -3,7 +3,7 @@
  *
  * Programs do not need this file. A wire module is a shared object, libllcl-NAME.so, with one
  * symbol, llcl_wire_module(). If LLCL_TRANSPORT=NAME is set, libllcl looks for it in the folder
- * llcl beside itself, or in the folders of LLCL_MODULES. docs/porting.md leads through writing one.
+ * llcl beside itself, or in the folders of LLCL_MODULES. docs/porting.md shows how to write one.
  *
  * - Data: all structs are plain data. Neither side frees memory of the other. A module returns
  *   events in arrays that libllcl passes; it calls no function of libllcl but those of
@@ -227,7 +227,7 @@ typedef struct {
      * LLCL_WE_DONE for each frame for peer that it has taken; libllcl keeps the bytes of the others
      * until close() */
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
-    /* Writes one line about the wire for people; not called so far. May be 0 */
+    /* Writes one line that describes the wire; not called so far. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);
     /* For processes that the network's own launcher has started (mpirun). All four may be 0.
      * launch: starts the network's library unless the program has done so, and returns this

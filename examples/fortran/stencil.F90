@@ -1,6 +1,6 @@
-! A 2-D stencil, as stencil.c: exchange_mpi and exchange_llcl differ, and nothing else does. The
-! result must equal that of the whole grid bit by bit. Built by mpifort -DWITH_MPI it runs both
-! ways. Run: llcl-run -n 4 ./stencil [n] [steps], or mpirun -n 4 ./stencil [n] [steps]
+! A 2-D stencil, as stencil.c. Only exchange_mpi uses MPI, and only exchange_llcl the library. The
+! result must equal that of the whole grid bit by bit. Compiled by mpifort -DWITH_MPI, the program
+! runs both ways. Run: llcl-run -n 4 ./stencil [n] [steps], or mpirun -n 4 ./stencil [n] [steps]
 program stencil
   use, intrinsic :: iso_c_binding
   use world
@@ -75,8 +75,8 @@ contains
   end subroutine
 #endif
 
-  ! Writes, and counts by a signal. A step's places are used again two steps later: by then each
-  ! neighbour has signalled the next step. Signals may overtake each other: two counters in turn.
+  ! A signal counts each write at the neighbour. Even and odd steps have their cells and counters.
+  ! A rank overwrites cells two steps later: the neighbour's next signal shows that it read them.
   subroutine exchange_llcl(now)
     integer, intent(in) :: now
     integer :: side

@@ -176,7 +176,7 @@ static void run(llcl_am_t *message, void *nothing) {
 }
 
 /* Runs the handler of a message from a rank to itself inside the sending call, so that no other
- * thread need poll. A handler may write to a medium payload, so the payload is copied. */
+ * thread needs to poll. A handler may write to a medium payload, so the payload is copied. */
 static void handle_here(const struct gexl_message *message, const gex_AM_Arg_t *args, uint16_t tag, bool response) {
     struct gexl_token token = {NULL, LLCL_AM_VIEW_INIT, NULL, NULL, false};
     _Alignas(16) char room[1024];

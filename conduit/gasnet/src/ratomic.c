@@ -1,4 +1,5 @@
-/* Remote atomics. The caller's processor does those on mapped memory; libllcl does all others. */
+/* Remote atomics. The calling thread executes those on mapped memory; libllcl executes all
+ * others. */
 #include "internal.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Vector, indexed and strided accesses: loops of copies in mapped memory, of puts and gets
- * elsewhere. */
+/* Vector, indexed and strided accesses: loops of copies if the memory is mapped, otherwise loops of
+ * puts and gets. */
 #include "internal.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ static size_t total(const struct list *list) {
     return sum;
 }
 
-/* The peer completion that this thread has set for its next access. */
+/* The peer completion that this thread has set for its next access; handler 0: none. */
 static __thread struct {
     gex_AM_Index_t handler;
     const void *source;

@@ -1,5 +1,6 @@
-/* Does a client that knows GASNet-1 only reach every call: life, segments, puts and gets in all
- * forms with their syncs, vector, indexed and strided accesses, locks and messages? */
+/* Does every call of GASNet-1 work for a client that uses no GASNet-EX: initialisation, segments,
+ * puts and gets in all forms with their syncs, vector, indexed and strided accesses, locks and
+ * messages? */
 #include "t.h"
 
 #define SIZE 4096

@@ -1,6 +1,6 @@
-/* Do broadcasts and reductions let their callers go on: with messages before all ranks have come,
- * with other collectives of the same team and of others, and with further ones of the same kind
- * before the first has ended? */
+/* Can the callers of broadcasts and reductions continue before the operation has ended: with
+ * messages while a rank is missing, with other collectives of the same team and of others, and
+ * with further operations of the same kind? */
 #include "t.h"
 
 #define MANY 7

@@ -1,6 +1,6 @@
-/* Does each object answer what it was made with, keep its client's pointer, and does each limit of
- * messages and of the system hold? Are the accesses without a test of their own the ones that they
- * are named after? */
+/* Does each query return what the object was made with, does each object keep its client's pointer,
+ * and does each limit of messages and of the system hold? Do the accesses that no other test uses
+ * do what their names say? */
 #include "t.h"
 
 static volatile int completed, arrived;

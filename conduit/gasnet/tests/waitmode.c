@@ -1,4 +1,4 @@
-/* Does a thread that waits in GASNET_WAIT_BLOCK give its core to the ranks that it waits for, and
+/* Does a thread that waits in GASNET_WAIT_BLOCK yield its core to the ranks that it waits for, and
  * sleep only if these take long? (A sleep in each barrier made barriers a thousand times
  * slower.) */
 #include "t.h"
@@ -8,14 +8,14 @@
 #define BATCHES 30
 #define BARRIERS 20
 
-/* How often this thread has slept so far. */
+/* The number of times that this thread has slept. */
 static long sleeps(void) {
     struct rusage usage;
     CHECK(getrusage(RUSAGE_THREAD, &usage) == 0);
     return usage.ru_nvcsw;
 }
 
-/* How often the first thread of another rank has slept. */
+/* The number of times that the first thread of another rank has slept. */
 static long sleeps_of(long pid) {
     char path[64], line[256];
     long count = -1;
@@ -53,8 +53,8 @@ int main(void) {
          * polls. */
         CHECK(near < all || fewest < BARRIERS / 2);
     }
-    /* A wait that is long sleeps, and ends all the same: rank 0 enters the barrier when it has seen
-     * in the kernel's table that the other ranks have slept. */
+    /* A long wait sleeps, and still ends: rank 0 enters the barrier after the kernel's table shows
+     * that the other ranks have slept. */
     EQUAL(gasnet_set_waitmode(GASNET_WAIT_BLOCK), GASNET_OK);
     gex_RMA_PutBlockingVal(tm, me, base_of(me), (gex_RMA_Value_t)getpid(), 8, 0);
     barrier();

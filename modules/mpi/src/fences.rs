@@ -1,4 +1,4 @@
-//! What becomes of the operations with a peer that has died.
+//! The end of the operations with a peer that has died.
 
 use crate::lane::MpiLane;
 use crate::remote::LATE;
@@ -20,7 +20,7 @@ impl MpiLane {
         self.unsent.forget(peer);
         for number in self.remote.numbers(peer) {
             match self.remote.get(number) {
-                // Also where the peer has answered already, and only the bytes are missing.
+                // MPI still uses the bytes. The peer may have answered already.
                 Some(it) if it.transfers => it.status = Some(Status::ERR_PEER_DEAD),
                 _ => self.end(number, Status::ERR_PEER_DEAD),
             }
@@ -41,11 +41,11 @@ impl MpiLane {
         self.remote.fences.push((peer, Instant::now() + LATE));
     }
 
-    /// Answers a fence when all operations with the dead peer have ended, or after `LATE`. MPI may
-    /// still read the memory of sends that it has not ended by then. The receives were cancelled;
-    /// MPI cannot cancel one that it has matched, and writes there if the peer's process lives on
-    /// and its bytes come later than `LATE`. The answer is always UNFENCEABLE, since MPI does not
-    /// tell when no more frames of a dead rank come.
+    /// Answers a fence when all operations with the dead peer have ended, or after `LATE`. The
+    /// answer is always UNFENCEABLE, since MPI does not report when no more frames of a dead rank
+    /// come. MPI may still read the memory of sends that it has not ended by then. fence() has
+    /// cancelled the receives, but MPI cannot cancel one that it has matched. If the peer's process
+    /// lives on, and its bytes come later than `LATE`, MPI writes them to the receive's memory.
     pub(crate) fn end_fences(&mut self) {
         let now = Instant::now();
         let over = self.is_over();

@@ -1,5 +1,5 @@
-//! The lane that libllcl posts to and polls. It carries frames here, and reads and writes in
-//! `remote` (the rank that asks) and `serving` (the owner). `requests` holds the sends and receives
+//! The lane that libllcl posts to and polls. This file has the frames; `remote` (at the requester)
+//! and `serving` (at the owner) have the reads and writes. `requests` holds the sends and receives
 //! that MPI has not ended.
 
 use crate::message::Notice;
@@ -29,8 +29,8 @@ fn depth_of(class: u32) -> usize {
 /// How long MPI_Finalize waits for the sends that are under way.
 const LAST: Duration = Duration::from_secs(1);
 
-/// The lane behind a lock, since several threads use it. Where only one thread may call MPI, the
-/// others find the events that its calls have left, and leave commands for it.
+/// The lane with a lock, since several threads use it. If only one thread may call MPI, the other
+/// threads return the events that its calls have found, and keep their commands for it.
 pub struct Shared {
     lane: Mutex<MpiLane>,
 }
@@ -51,7 +51,7 @@ impl Shared {
         self.lane.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the calling thread may close the wire. If not, libllcl is told why.
+    /// Whether the calling thread may close the wire. If not, passes the reason to libllcl.
     pub fn may_close(&self) -> bool {
         let mut lane = self.lane();
         let may = lane.requests.may_call();
@@ -125,16 +125,16 @@ pub struct MpiLane {
     pub(crate) unsent: Unsent,
     /// Events that poll() has not returned yet.
     pub(crate) events: VecDeque<Event>,
-    /// Where only one thread may call MPI: what other threads have posted, and dead peers for which
-    /// they have asked for a fence.
+    /// If only one thread may call MPI: the commands that other threads have posted, and the dead
+    /// peers for which they have asked for a fence.
     waiting: VecDeque<Waiting>,
     fences: Vec<u32>,
     /// Frames that libllcl has not given back, by their number.
     frames: Vec<Option<Box<[u8]>>>,
     /// Numbers without a frame.
     free: Vec<usize>,
-    /// The words of notices in `events`, in their order; and of those that the last poll() has
-    /// returned.
+    /// The words of the notices in `events`, in their order. `told`: those of the notices that the
+    /// last poll() has returned.
     words: VecDeque<Box<[u64]>>,
     returned: Vec<Box<[u64]>>,
     /// Valid as long as the wire.

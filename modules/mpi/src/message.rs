@@ -5,9 +5,9 @@ use crate::requests::{FRAME_MOST, MESSAGE_MOST};
 use crate::table::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The head of an answer is the number of requests to which it is the last one. That of a request
-/// is such a number, too, and the bytes of the answer that lies between the head and the first
-/// operation.
+/// The head of an answer is the number of requests to which it is the last answer. A request may
+/// contain an answer, between its head and the first operation. Its head is such a number, too, and
+/// the bytes of that answer.
 const ENDED_BITS: u32 = 8;
 pub(crate) fn head_of(ended: u64, answer: usize) -> u64 {
     ended | (answer as u64) << ENDED_BITS
@@ -17,8 +17,8 @@ pub(crate) fn ended_and_answer(head: u64) -> (u64, usize) {
 }
 /// Bytes of a message's head.
 pub(crate) const HEAD: usize = 8;
-/// A message of at most so many bytes takes a further operation beyond MESSAGE_MOST: so any
-/// operation of `INLINE` bytes fits into a message of its own, with an answer before it.
+/// A message of at most so many bytes accepts one more operation even if that exceeds MESSAGE_MOST.
+/// So an operation of `INLINE` bytes always fits into a message, also after a short answer.
 pub(crate) const SHORT: usize = 1024;
 /// Room for a message with one small operation.
 const USUAL: usize = 128;

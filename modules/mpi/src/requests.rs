@@ -1,7 +1,7 @@
-//! The requests of MPI that are under way. There are two kinds. *Receives* accept messages of all
-//! classes from any rank; for one whose message has come, another is posted at once. *Singles* send
-//! or receive one message. MPI may use the bytes of a request until it has ended the request. So a
-//! box whose request MPI does not end is leaked.
+//! MPI's requests that are under way. There are two kinds. *Receives* accept messages of all
+//! classes from any rank; when a message has come, another receive is posted at once. *Singles*
+//! send or receive one message. MPI may use the bytes of a request until it has ended the request.
+//! So a box whose request MPI does not end is leaked.
 //!
 //! A receive fits every message, so MPI matches a message with the first receive that is posted. If
 //! each class had its own receives, MPI would search all of them for each message. The bytes of
@@ -16,10 +16,10 @@ use std::mem::MaybeUninit;
 
 /// The receives that are posted.
 const RECEIVES: usize = 32;
-/// How many of them test() asks about each time: the oldest.
+/// The number of the oldest receives that each call of test() asks about.
 const HEADS: usize = 4;
-/// Each so many calls test() asks about all receives, and about the heads where no other request is
-/// expected to end.
+/// Once in so many calls test() asks MPI_Testsome about all receives, even if there are no singles
+/// and no overtaken receives.
 const OTHERS: u32 = 8;
 /// The class LLCL_CLASS_RMA: this module's requests for reads and writes. A message's class is its
 /// tag in MPI: the seven of llcl_wire.h, and ANSWERS.
@@ -253,7 +253,7 @@ impl Requests {
             || !self.overtaken.is_empty()
             || self.turns.is_multiple_of(OTHERS)
         {
-            // Messages that end late may hold all heads.
+            // The oldest HEADS receives may all be matched with messages that end late.
             let every = self.turns.is_multiple_of(OTHERS);
             let heads = if every { self.receives.len() } else { HEADS.min(self.receives.len()) };
             self.test_all(heads, &mut all)?;
@@ -300,7 +300,7 @@ impl Requests {
         at.sort_unstable();
         let (first, others) = at.split_at(at.partition_point(|(index, _)| *index < heads));
         for (removed, (index, place)) in first.iter().enumerate() {
-            // Those before it have left the list.
+            // The receives removed before this one were in front of it.
             if let Some(receive) = self.receives.remove(index - removed) {
                 all.push(came(receive, self.status(*place)));
             }
@@ -308,7 +308,7 @@ impl Requests {
         if let Some((last, _)) = first.last() {
             self.overtaken.extend(self.receives.drain(..last + 1 - first.len()));
         }
-        // From the last one, since the last of a list takes the place of one that leaves it.
+        // Backwards, since swap_remove() moves the last entry to the place of the removed one.
         for (index, place) in others.iter().rev() {
             if *index < own {
                 let receive = self.overtaken.swap_remove(index - heads);

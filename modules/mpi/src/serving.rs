@@ -11,7 +11,7 @@ use crate::table::{Event, Status};
 use crate::unsent::Answer;
 
 impl MpiLane {
-    /// Serves a request, or defers it; that of a dead peer is dropped.
+    /// Serves a request, or defers it. Drops the request of a dead peer.
     pub(crate) fn requested(&mut self, request: Came) {
         if self.remote.dead.contains(&request.peer) {
             return self.requests.recycle(request.bytes);
@@ -24,9 +24,9 @@ impl MpiLane {
         }
     }
 
-    /// Does the operations of a request, begins the large ones, and sends the answer, or keeps it
-    /// if libllcl answers all of them. An operation
-    /// that no libllcl would send ends the loop: the peer is faulty, and gets no answer for it.
+    /// Executes the small operations of a request, and begins the large ones. Then sends the
+    /// answer, or keeps it if libllcl answers all operations later. An operation that no libllcl
+    /// would send ends the loop: the peer is faulty, and gets no answer for it.
     pub(crate) fn serve(&mut self, Came { bytes: request, size, peer, .. }: Came) {
         let mut left = request.get(..size).unwrap_or_default();
         let (_, skipped) = take(&mut left).map_or((0, 0), |[head]| ended_and_answer(head));
@@ -123,7 +123,7 @@ impl MpiLane {
         self.remote.served += 1;
         let (mut to, mut refused) = (place as *mut u8, None);
         if region.is_none() {
-            // The peer is sending already, and MPI must receive what is sent.
+            // The peer has begun to send, and MPI must receive the message.
             let bytes = refused.insert(vec![0; size as usize].into_boxed_slice());
             to = bytes.as_mut_ptr();
         }

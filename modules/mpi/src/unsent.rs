@@ -47,7 +47,7 @@ impl Unsent {
         self.answers.is_empty()
     }
 
-    /// Drops what is for a dead peer.
+    /// Drops the answers to a dead peer.
     pub(crate) fn forget(&mut self, peer: u32) {
         self.answers.retain(|(to, _)| *to != peer);
     }
@@ -72,7 +72,7 @@ impl Unsent {
 }
 
 impl MpiLane {
-    /// libllcl answers the write of a notice. Calls nothing of MPI, so any thread may call it.
+    /// libllcl's answer to the write of a notice. Calls nothing of MPI, so any thread may call it.
     pub fn answer(&mut self, number: u64, status: i32) {
         let Some((peer, index)) = self.unsent.answered(number) else { return };
         if self.is_over() || self.remote.dead.contains(&peer) {
@@ -90,7 +90,7 @@ impl MpiLane {
     pub(crate) fn send_answers(&mut self) {
         let mut answers = std::mem::take(&mut self.unsent.answers);
         answers.drain(..).for_each(|(peer, answer)| self.send_answer(peer, answer));
-        // For its memory.
+        // Keeps the list's memory.
         self.unsent.answers = answers;
     }
 
