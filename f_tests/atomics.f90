@@ -1,5 +1,5 @@
-! Atomics on scalars of each type, by value and by parameter struct, in each calling form: the
-! former value comes back in the same type, and every rank's additions count.
+! Broken if this fails: an atomic on a scalar of some type, by value or by parameter struct, in some
+! calling form, returns a wrong former value, or loses the addition of a rank.
 ! ranks: 1 3
 program atomics
   use testing
@@ -20,7 +20,7 @@ program atomics
   complete = 0
   word = everybody(0)
 
-  ! Every rank adds 6 times; the sum is seen by all.
+  ! Every rank adds 6 times; all ranks check the sum.
   add = llcl_fetch_add_params_t(peer=0, target=word, operand=1, result=c_loc(before))
   call llcl_fetch_add(context, add)
   call check(before < 6 * ranks, 'llcl_fetch_add')
@@ -44,7 +44,7 @@ program atomics
   call llcl_atomic(context, 0, word, LLCL_OP_LOAD, result=i8)
   call check(i8 == 6 * ranks, 'all additions')
 
-  ! The rest is between a rank and its own word at the right one.
+  ! The rest uses a word at the right neighbour that only this rank accesses.
   word = llcl_at(everybody(right), 64_c_int64_t)
   swap = llcl_compare_swap_params_t(peer=right, target=word, compare=0, desired=5, result=c_loc(before))
   call llcl_compare_swap(context, swap)

@@ -1,6 +1,6 @@
-! Callbacks are bind(c) procedures: they get their data and the status, and post the next operation;
-! a chain of a hundred reads runs to its end, and each completion fires once. Also by the functions
-! as C has them.
+! Broken if this fails: a callback, which is a bind(c) procedure, gets wrong data or a wrong status,
+! or cannot post the next operation; a chain of a hundred reads does not end; or a completion fires
+! not at all or twice. With the functions of llcl and those of llcl_c.
 module chain
   use testing
   use llcl_c, only: c_try_read => llcl_try_read_async

@@ -1,5 +1,6 @@
-! Every collective by its plan and by the call that makes one, on arrays, gives what it should;
-! types and counts come from the arrays; teams are split, made from a list and asked.
+! Broken if this fails: a collective on arrays, by a plan or by a blocking call, gives a wrong
+! result; llcl_coll_params takes a wrong type or count from the arrays; or a team that is split or
+! made from a list is wrong.
 ! ranks: 1 3
 module sums
   use testing
@@ -7,7 +8,7 @@ module sums
 
 contains
 
-  ! Keeps the larger by absolute value; of equal ones the left.
+  ! Returns the value with the larger absolute value; if they are equal, the left one.
   subroutine larger(left, right, result, count, data) bind(c)
     type(c_ptr), value :: left, right, result, data
     integer(c_int64_t), value :: count
@@ -178,7 +179,7 @@ contains
     call check(ok, trim(what))
   end subroutine
 
-  ! What the descriptor's type is to the library.
+  ! The library's type for each type of a descriptor.
   subroutine types()
     real(c_double), asynchronous :: a8(3), b8(3), c8(3)
     real(c_float) :: a4(2, 2), b4(2, 2)
@@ -220,7 +221,7 @@ contains
     call llcl_coll_wait(plan, patience)
     call llcl_coll_free(plan)
     call check(all(c8 == 2*ranks), 'llcl_coll_start_with')
-    ! Arrays that do not fit are refused at every rank.
+    ! Arrays that cannot be used are refused at every rank.
     call llcl_allreduce(llcl_coll_params(world, a8, b4, LLCL_OP_ADD), status)
     call expect(status, LLCL_ERR_INVALID, 'two types')
     call check(index(llcl_last_error(), 'different types') > 0, 'the sentence of two types')

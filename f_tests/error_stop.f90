@@ -1,5 +1,6 @@
-! Where no status is taken, an error stops the program with the name of what was called and the
-! library's sentence; "try again" does so too; llcl_abort and llcl_exit end the job with their code.
+! Broken if this fails: without the argument `status`, an error or "try again" does not end the
+! program with the name of the subroutine and the library's message; or llcl_abort and llcl_exit do
+! not end the job with their code.
 ! kind: alone
 ! modes: auto
 program error_stop
@@ -50,7 +51,7 @@ program error_stop
 
 contains
 
-  ! This program again, by llcl-run: how it must end and what it must say.
+  ! Runs this program by llcl-run. Checks the exit code and the output.
   subroutine run(argument, code, said)
     character(len=*), intent(in) :: argument, said
     integer, intent(in) :: code

@@ -1,5 +1,5 @@
-! What contexts, worlds, regions and peers tell about themselves comes through in every type, and
-! errors come as statuses with the library's sentence.
+! Broken if this fails: a query of a context, world, region or peer returns a wrong value in some
+! type, or an error does not become a status with the library's message.
 ! ranks: 1 2
 program life
   use testing

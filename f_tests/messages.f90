@@ -1,5 +1,6 @@
-! Active messages: handlers are bind(c) procedures that see header, tag and payload, and answer by
-! bytes, by a response, or later; in each calling form, and by polling.
+! Broken if this fails: a handler, which is a bind(c) procedure, gets a wrong header, tag or
+! payload, or its answer is lost: a reply, a response, or a reply after it has returned. In each
+! calling form, and by polling.
 module handlers
   use testing
   implicit none
@@ -9,7 +10,7 @@ module handlers
 
 contains
 
-  ! Answers the payload's numbers, each plus the header's and the tag.
+  ! Replies with the payload's numbers, each plus the header's number and the tag.
   subroutine add(message, data) bind(c)
     type(llcl_am_t), value :: message
     type(c_ptr), value :: data
@@ -108,7 +109,7 @@ program messages
   call ended()
   call check(heard == 3, 'responses by structs')
 
-  ! Answered after its handler has returned; the rank that kept it releases it.
+  ! Replies after the handler has returned, and releases the message.
   call llcl_barrier(context)
   answer = 0
   call llcl_am_async(context, right, keeps, reply=answer, on_complete=llcl_add_on(complete))

@@ -1,6 +1,7 @@
-! Arrays of any type and rank are read and written where they lie: whole, as sections, as scalars,
-! allocated, through pointers. Sections with gaps are read and written too. Those that run
-! backwards, and those given to other operations, are refused and nothing is touched.
+! Broken if this fails: a read or a write of an array of some type and rank moves wrong bytes:
+! whole, as a section with or without gaps, as a scalar, allocatable, through a pointer; or a
+! section that runs backwards, or one with gaps in another operation, is not refused or changes
+! memory.
 ! ranks: 1 2
 program rma_arrays
   use testing
@@ -102,7 +103,7 @@ contains
     call of_explicit_shape(a, 4)
   end subroutine
 
-  ! At the peer the elements lie one after the other, in their order here.
+  ! At the peer the elements lie one after the other, in the order of the array.
   subroutine gaps()
     real(c_double) :: packed(20), cube(3, 4, 5), back(3, 4, 5)
     integer(c_int64_t), asynchronous, target :: ended
@@ -129,7 +130,7 @@ contains
     p%x = 0
     call llcl_read(context, right, there, p%y)
     call check(all(p%y == [1., 2., 3.]) .and. all(p%x == 0), 'a component')
-    ! Nine dimensions of one stride are a single one.
+    ! Nine dimensions with one common stride count as one dimension.
     many = reshape([(i, i = 1, 1024)], shape(many))
     call llcl_write(context, right, many(2, :, :, :, :, :, :, :, :, :), there)
     call llcl_read(context, right, there, every_second)
@@ -192,7 +193,7 @@ contains
     call llcl_region_register(context, a(1, :), no_region, status)
     call expect(status, LLCL_ERR_INVALID, 'registered: a row')
     call of_assumed_size(a)
-    ! The library's sentence takes the place of the module's.
+    ! The library's message replaces the module's.
     call llcl_write(context, ranks, a, there, status)
     call expect(status, LLCL_ERR_INVALID, 'no such rank')
     call check(index(llcl_last_error(), 'peer') > 0, 'the sentence of a rank')

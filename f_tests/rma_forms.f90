@@ -1,6 +1,6 @@
-! Each calling form of reads and writes, with arrays and with parameter structs: the try function,
-! the one that is accepted at last, and the one that waits; with completions that count, that store
-! and that call.
+! Broken if this fails: a calling form of reads or writes (try, async, blocking), with arrays or
+! with parameter structs, moves wrong bytes, or a completion that counts, stores or calls does not
+! fire.
 program rma_forms
   use testing
   implicit none

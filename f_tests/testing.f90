@@ -1,6 +1,6 @@
-! The harness of the Fortran tests: checks that end the job, and what most of them begin with.
-! A test is one program, one question. Its leading comment says what would be broken if it failed,
-! and declares its set-ups for c_tests/run.
+! The harness of the Fortran tests: checks that end the job, and the beginning of most tests. A test
+! is one program that answers one question. Its first comment says what is broken if the test fails,
+! and declares the set-ups for c_tests/run.
 module testing
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: error_unit
@@ -14,7 +14,7 @@ module testing
 
 contains
 
-  ! This rank in its world, and a region of so many bytes at each rank.
+  ! Makes a context, and a region of so many bytes at each rank.
   subroutine begin(bytes)
     integer, intent(in) :: bytes
     call llcl_init(context=context)
