@@ -27,13 +27,7 @@ static void blocking_is_refused(struct inside *in)
     llcl_am_params_t am = am_to(in->wild.peer, 2, NULL, 0);
     uint64_t word = 0;
     unsigned char byte[8], all[16];
-    wild.on_complete = llcl_no_completion();
-    for (wild.operation = 0; wild.operation < WILD_OPERATIONS; wild.operation++) {
-        wild.tier = TIER_ASYNC;
-        CHECK_STATUS(wild_post(context, &wild), LLCL_ERR_STATE);
-        wild.tier = TIER_BLOCKING;
-        CHECK_STATUS(wild_post(context, &wild), LLCL_ERR_STATE);
-    }
+    wild_must_not_wait(context, &wild);
     CHECK_STATUS(llcl_am_async(context, &am), LLCL_ERR_STATE);
     CHECK(strlen(llcl_last_error()) > 3);
     CHECK_STATUS(llcl_am(context, &am), LLCL_ERR_STATE);

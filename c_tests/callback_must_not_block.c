@@ -22,13 +22,7 @@ static void fire(void *data, llcl_status_t status)
     uint64_t word = 0;
     unsigned char byte[8], all[16];
     CHECK_OK(status);
-    wild.on_complete = llcl_no_completion();
-    for (wild.operation = 0; wild.operation < WILD_OPERATIONS; wild.operation++) {
-        wild.tier = TIER_ASYNC;
-        CHECK_STATUS(wild_post(context, &wild), LLCL_ERR_STATE);
-        wild.tier = TIER_BLOCKING;
-        CHECK_STATUS(wild_post(context, &wild), LLCL_ERR_STATE);
-    }
+    wild_must_not_wait(context, &wild);
     CHECK_STATUS(llcl_flush(context, in->wild.peer), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_flush_all(context), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_wait_word(context, &word, 1, 1000000), LLCL_ERR_STATE);

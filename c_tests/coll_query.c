@@ -9,15 +9,6 @@
 
 #include <ctype.h>
 
-static llcl_coll_info_t info_of(llcl_coll_t *plan)
-{
-    llcl_coll_info_t info;
-    memset(&info, 0, sizeof info);
-    info.struct_size = sizeof info;
-    CHECK_OK(llcl_coll_query(plan, &info));
-    return info;
-}
-
 static struct coll_case plain(llcl_team_t *team, int operation)
 {
     struct coll_case asked = {0};
@@ -43,7 +34,7 @@ static int one(const struct coll_case *asked, struct coll_memory *memory, const 
         return 0;
     }
     CHECK_OK(status);
-    *info = info_of(run.plan);
+    *info = coll_info(run.plan);
     CHECK_EQUAL(info->rounds, 0);
     CHECK(info->queues >= 1 && info->queues <= 8);
     CHECK(info->steps >= 1 && info->steps < 1000);
@@ -54,7 +45,7 @@ static int one(const struct coll_case *asked, struct coll_memory *memory, const 
     if (info->engine == LLCL_ENGINE_THREAD)
         CHECK_EQUAL(info->any_rank, 0);
     coll_rounds(&run, 2);
-    CHECK_EQUAL(info_of(run.plan).rounds, 2);
+    CHECK_EQUAL(coll_info(run.plan).rounds, 2);
     coll_drop(&run);
     return 1;
 }

@@ -270,4 +270,11 @@ static inline uint64_t coll_block(const struct coll_case *asked, uint32_t from, 
     return dice % 4 == 0 ? 0 : dice / 4 % (asked->count + 1);
 }
 
+static inline llcl_coll_info_t coll_info(const llcl_coll_t *plan)
+{
+    llcl_coll_info_t info = LLCL_COLL_INFO_INIT;
+    CHECK_OK(llcl_coll_query(plan, &info));
+    return info;
+}
+
 #endif

@@ -8,15 +8,6 @@
  */
 #include "coll.h"
 
-static llcl_coll_info_t info_of(llcl_coll_t *plan)
-{
-    llcl_coll_info_t info;
-    memset(&info, 0, sizeof info);
-    info.struct_size = sizeof info;
-    CHECK_OK(llcl_coll_query(plan, &info));
-    return info;
-}
-
 /* Rank 0's part of a barrier that the others start only after the next llcl_allgather_bytes. */
 static void under_way(llcl_coll_t *plan)
 {
@@ -63,7 +54,7 @@ static void life_of_a_plan(llcl_context_t *context, llcl_team_t *team)
             while (llcl_coll_test(plan) == LLCL_RETRY_BUSY)
                 sched_yield();
         at_rest(plan);
-        CHECK_EQUAL(info_of(plan).rounds, round);
+        CHECK_EQUAL(coll_info(plan).rounds, round);
         fence(context);
     }
     /* An ended round that nobody has waited for is still not to be followed. */
@@ -137,7 +128,7 @@ static void look(void *data, llcl_status_t status)
     CHECK_STATUS(llcl_coll_wait(in->own, 0), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_coll_wait(in->own, -1), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_coll_test(in->idle), LLCL_ERR_STATE);
-    CHECK_EQUAL(info_of(in->idle).rounds, 0);
+    CHECK_EQUAL(coll_info(in->idle).rounds, 0);
     CHECK_EQUAL(llcl_team_rank(in->team), llcl_rank(in->context));
     CHECK_OK(llcl_coll_test(in->own));
     CHECK_OK(llcl_coll_start(in->idle));

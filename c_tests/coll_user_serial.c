@@ -31,14 +31,6 @@ static void slowly(const void *left, const void *right, void *result, uint64_t c
     word_add(&calls->inside, UINT64_MAX);
 }
 
-static llcl_coll_info_t info_of(const llcl_coll_t *plan)
-{
-    llcl_coll_info_t info = {0};
-    info.struct_size = sizeof info;
-    CHECK_OK(llcl_coll_query(plan, &info));
-    return info;
-}
-
 static void try_one(struct coll_case *asked, struct coll_memory *memory, uint32_t flags, uint32_t *most_queues)
 {
     struct coll_run run;
@@ -57,8 +49,8 @@ static void try_one(struct coll_case *asked, struct coll_memory *memory, uint32_
         return;
     }
     CHECK_OK(status);
-    if (info_of(run.plan).queues > *most_queues)
-        *most_queues = info_of(run.plan).queues;
+    if (coll_info(run.plan).queues > *most_queues)
+        *most_queues = coll_info(run.plan).queues;
     for (round = 0; round < 3; round++) {
         coll_start(&run);
         if (round == (int)run.me % 3)
@@ -68,7 +60,7 @@ static void try_one(struct coll_case *asked, struct coll_memory *memory, uint32_
     CHECK_EQUAL(word_get(&calls.inside), 0);
     if (!flags) {
         CHECK(word_get(&calls.most) <= 1);
-        CHECK(info_of(run.plan).queues <= 1 || llcl_team_size(asked->team) == 1);
+        CHECK(coll_info(run.plan).queues <= 1 || llcl_team_size(asked->team) == 1);
     }
     coll_drop(&run);
 }

@@ -128,11 +128,8 @@ static void user(llcl_context_t *context, const struct shared *shared)
 
 static void run(llcl_context_t *context)
 {
-    struct rlimit limit;
     struct shared shared;
-    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-    limit.rlim_cur = LIMIT;
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    test_limit_files(LIMIT);
     share(context, ALLOCATED, 4096, &shared);
     (llcl_rank(context) == OWNER ? owner : user)(context, &shared);
     region_drop(&shared);

@@ -7,21 +7,11 @@
  */
 #include "test.h"
 
-#include <sys/resource.h>
-
 #define MIB (1 << 20)
 #define LIMIT (64 * MIB)
 #define MOST 64
 
 static llcl_context_t *context;
-
-static void set_limit(rlim_t bytes)
-{
-    struct rlimit limit;
-    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-    limit.rlim_cur = bytes;
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-}
 
 /* Every page is used, and was zero. */
 static llcl_region_t *allocate(size_t size, llcl_status_t *status)
@@ -64,10 +54,10 @@ int main(void)
     llcl_region_t *regions[MOST], *halves[MOST], *all;
     uint32_t count, again, i;
     llcl_status_t status;
-    set_limit(MIB / 2);
+    test_limit_files(MIB / 2);
     CHECK_STATUS(llcl_init(NULL, &context), LLCL_ERR_NO_MEMORY);
     CHECK(strstr(llcl_last_error(), "RLIMIT_FSIZE") != NULL);
-    set_limit(LIMIT);
+    test_limit_files(LIMIT);
     CHECK_OK(llcl_init(NULL, &context));
     for (i = 0; i < 300; i++) {
         all = allocate((size_t)(i % 3 + 1) * MIB, &status);

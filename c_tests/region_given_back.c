@@ -8,8 +8,6 @@
  */
 #include "shared.h"
 
-#include <sys/resource.h>
-
 #define MIB (1u << 20)
 #define ROUNDS 1000u
 /* Room for what a rank needs itself, and for a few regions. */
@@ -17,14 +15,6 @@
 
 /* Words of a rank's part: where rank 0's region is, the round that is told, and who has done it. */
 enum { KEY, OFFSET, TOLD, DONE };
-
-static void set_limit(void)
-{
-    struct rlimit limit;
-    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-    limit.rlim_cur = LIMIT;
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-}
 
 static void put(llcl_context_t *context, uint32_t peer, llcl_remote_t place, uint64_t value)
 {
@@ -84,7 +74,7 @@ static void run(llcl_context_t *context)
 {
     struct shared shared;
     uint64_t round;
-    set_limit();
+    test_limit_files(LIMIT);
     share(context, ALLOCATED, 4096, &shared);
     for (round = 1; round <= ROUNDS; round++)
         (llcl_rank(context) == 0 ? owner_round : user_round)(context, &shared, round);

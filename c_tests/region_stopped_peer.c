@@ -7,8 +7,6 @@
  */
 #include "stopped.h"
 
-#include <sys/resource.h>
-
 #define MIB (1u << 20)
 #define LIMIT (32u * MIB)
 #define MOST 32u
@@ -74,11 +72,8 @@ static void user(llcl_context_t *context, const struct shared *shared)
 
 static void run(llcl_context_t *context)
 {
-    struct rlimit limit;
     struct shared shared;
-    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-    limit.rlim_cur = LIMIT;
-    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    test_limit_files(LIMIT);
     share(context, ALLOCATED, 4096, &shared);
     (llcl_rank(context) == 0 ? owner : user)(context, &shared);
     share_end(context, &shared);

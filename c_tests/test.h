@@ -153,6 +153,15 @@ static inline int test_in_threads(void)
     return getenv("TEST_THREADS") != NULL;
 }
 
+/* Limits the size of this process's files, and so its memory that peers map. */
+static inline void test_limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = bytes;
+    CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
 /* Whether the test runs in this execution mode (LLCL_EXECUTION). */
 static inline int test_mode_is(const char *name)
 {

@@ -198,4 +198,16 @@ static inline void wild_refused(const char *file, int line, llcl_context_t *cont
     }
 }
 
+/* Checks that inside a callback or a handler the forms that may wait are refused. */
+static inline void wild_must_not_wait(llcl_context_t *context, struct wild *wild)
+{
+    wild->on_complete = llcl_no_completion();
+    for (wild->operation = 0; wild->operation < WILD_OPERATIONS; wild->operation++) {
+        wild->tier = TIER_ASYNC;
+        CHECK_STATUS(wild_post(context, wild), LLCL_ERR_STATE);
+        wild->tier = TIER_BLOCKING;
+        CHECK_STATUS(wild_post(context, wild), LLCL_ERR_STATE);
+    }
+}
+
 #endif

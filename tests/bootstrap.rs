@@ -1,7 +1,10 @@
 //! Layer 1 with threads as ranks: worlds of 1, 2, 3, 5 and 8, their collectives and their deaths.
 
-use llcl::bootstrap::{Bootstrap, Card, MAX_BLOB, World};
-use llcl::util::status::{Result, Status};
+mod common;
+
+use common::lookup;
+use llcl::bootstrap::{Bootstrap, MAX_BLOB, World};
+use llcl::util::status::Status;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
@@ -42,18 +45,6 @@ fn exchange(ranks: &Bootstrap, mine: &[u8]) -> std::result::Result<Vec<u8>, Stat
             Err(e.status)
         }
     }
-}
-
-/// The card of a rank, or the reason why there is none.
-fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
-    let (sender, receiver) = mpsc::channel();
-    me.on_cards(Arc::new(move |cards| {
-        cards.into_iter().for_each(|card| sender.send(card).unwrap_or(()));
-    }));
-    me.ask_card(peer);
-    let (rank, card) = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
-    assert_eq!(rank, peer);
-    card
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! Layer 1 with processes as ranks, started by `llcl-run`. Each test starts this program again as
 //! its ranks; the first half of its body runs in a rank.
 
-use llcl::bootstrap::{Bootstrap, Card};
-use llcl::util::status::{Result, Status};
+mod common;
+
+use common::lookup;
+use llcl::bootstrap::Bootstrap;
+use llcl::util::status::Status;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, exit};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 const SIZES: [&str; 5] = ["1", "2", "3", "5", "8"];
@@ -46,18 +49,6 @@ fn kill_myself() -> ! {
     // SAFETY: ends this process; nothing follows.
     unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
     unreachable!("killed");
-}
-
-/// The card of a rank, or the reason why there is none.
-fn lookup(me: &Bootstrap, peer: u32) -> Result<Card> {
-    let (sender, receiver) = mpsc::channel();
-    me.on_cards(Arc::new(move |cards| {
-        cards.into_iter().for_each(|card| sender.send(card).unwrap_or(()));
-    }));
-    me.ask_card(peer);
-    let (rank, card) = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
-    assert_eq!(rank, peer);
-    card
 }
 
 #[test]

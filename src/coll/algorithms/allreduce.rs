@@ -5,8 +5,8 @@ use super::blocks::others;
 use super::eager::{exchange, fold as fold_slots};
 use super::levels::{Part, Parts, all_have_come, distribute, in_turn, is_short, nodes};
 use super::vectors::{
-    Core, between_disseminations, by_one, chunked, chunks, combine, copy, fold, is_small, piece,
-    pieces, queues, single,
+    Core, by_one, chunked, chunks, combine, combine_slices, copy, fold, is_small, piece, pieces,
+    single,
 };
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Place, Program, scratch};
@@ -34,21 +34,11 @@ fn direct(problem: &Problem, rank: usize) -> Program {
         let share = |peer: usize| (to, problem.target(peer, 0, 0), size);
         return single(0, |queue| by_one(queue, problem, rank, (to, size), share));
     }
-    let slice = problem.part(problem.count, rank, ranks);
-    let queues = queues(problem, problem.part(problem.count, 0, ranks).size);
-    let mut program = between_disseminations(ranks, rank, queues, |queue, number| {
-        let partial = scratch(rank, number as u64 * piece(problem));
-        for (offset, size) in pieces(problem, slice.size, number, queues) {
-            let at = slice.offset + offset;
-            let to = problem.target(rank, rank, at);
-            fold(queue, ranks, |peer| problem.source(peer, rank, at), [partial, to], size);
-            for peer in others(rank, ranks) {
-                queue.copy(to, problem.target(peer, rank, at), size);
-            }
+    combine_slices(problem, rank, rank, |queue, to, at, size| {
+        for peer in others(rank, ranks) {
+            queue.copy(to, problem.target(peer, rank, at), size);
         }
-    });
-    program.scratch = queues as u64 * piece(problem);
-    program
+    })
 }
 
 /// In step k a rank exchanges all it has with the rank whose number differs in bit k: log2(ranks)

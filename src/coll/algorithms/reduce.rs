@@ -4,7 +4,7 @@ use super::Algorithm;
 use super::blocks::Node;
 use super::eager::{self, Slots};
 use super::levels::{Part, Parts, in_turn, is_short, nodes};
-use super::vectors::{between_disseminations, fold, is_small, piece, pieces, queues, single};
+use super::vectors::{combine_slices, is_small, single};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Place, Program, Space, scratch};
 
@@ -25,19 +25,7 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     if is_small(problem, problem.bytes()) {
         return by_root(problem, rank);
     }
-    let Problem { ranks, root, .. } = *problem;
-    let slice = problem.part(problem.count, rank, ranks);
-    let queues = queues(problem, problem.part(problem.count, 0, ranks).size);
-    let mut program = between_disseminations(ranks, rank, queues, |queue, number| {
-        let partial = scratch(rank, number as u64 * piece(problem));
-        for (offset, size) in pieces(problem, slice.size, number, queues) {
-            let at = slice.offset + offset;
-            let to = problem.target(root, root, at);
-            fold(queue, ranks, |peer| problem.source(peer, root, at), [partial, to], size);
-        }
-    });
-    program.scratch = queues as u64 * piece(problem);
-    program
+    combine_slices(problem, rank, problem.root, |_, _, _, _| {})
 }
 
 /// The root combines all vectors, and signals each rank as soon as it has read its vector.

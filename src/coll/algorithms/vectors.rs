@@ -3,7 +3,7 @@
 
 use super::blocks::{distances, most_shares};
 use crate::coll::problem::Problem;
-use crate::coll::schedule::{Appender, Place, Program};
+use crate::coll::schedule::{Appender, Place, Program, scratch};
 
 /// Most bytes of a piece where a rank combines the pieces of all others one after the other, so
 /// that the partial result stays in the first-level cache.
@@ -163,6 +163,31 @@ pub fn between_disseminations(
         work(&mut queue, number);
         dissemination(&mut queue, ranks, rank, number, if first { 2 } else { 1 });
     }
+    program
+}
+
+/// Each rank combines its slice of the inputs of all ranks, straight from their buffers and in the
+/// order of ranks, into the result of rank `owner`. `then` appends the steps that follow a piece,
+/// given the piece's place, its offset in the vector and its bytes.
+pub fn combine_slices(
+    problem: &Problem,
+    rank: usize,
+    owner: usize,
+    then: impl Fn(&mut Appender, Place, u64, u64),
+) -> Program {
+    let ranks = problem.ranks;
+    let slice = problem.part(problem.count, rank, ranks);
+    let queues = queues(problem, problem.part(problem.count, 0, ranks).size);
+    let mut program = between_disseminations(ranks, rank, queues, |queue, number| {
+        let partial = scratch(rank, number as u64 * piece(problem));
+        for (offset, size) in pieces(problem, slice.size, number, queues) {
+            let at = slice.offset + offset;
+            let to = problem.target(owner, owner, at);
+            fold(queue, ranks, |peer| problem.source(peer, owner, at), [partial, to], size);
+            then(queue, to, at, size);
+        }
+    });
+    program.scratch = queues as u64 * piece(problem);
     program
 }
 

@@ -18,9 +18,8 @@ struct Trips {
     accesses: f64,
 }
 
-/// Sends `count` messages of `size` bytes, each as early as it is accepted.
-fn count(name: &str, count: u64, size: usize) -> Trips {
-    let nature = Nature::named(name).unwrap();
+/// Two ranks' networks and endpoints, which no thread polls.
+fn connected(nature: Nature) -> ([Arc<Simulated>; 2], [Endpoint; 2]) {
     let wires = [0, 1].map(|me| Arc::new(Simulated::new(me, nature).unwrap()));
     let ends = [0, 1].map(|me: usize| {
         let rank = (me as u32, 2);
@@ -28,6 +27,13 @@ fn count(name: &str, count: u64, size: usize) -> Trips {
     });
     ends[0].connect(1, ends[1].card()).unwrap();
     ends[1].connect(0, ends[0].card()).unwrap();
+    (wires, ends)
+}
+
+/// Sends `count` messages of `size` bytes, each as early as it is accepted.
+fn count(name: &str, count: u64, size: usize) -> Trips {
+    let nature = Nature::named(name).unwrap();
+    let (wires, ends) = connected(nature);
     let crossings = |rank: usize| wires[rank].counts()[2];
     let (mut sent, took, payload) = (Vec::new(), RefCell::new(Vec::new()), vec![1; size]);
     let limit = Instant::now() + Duration::from_secs(60);
@@ -110,13 +116,7 @@ fn a_message_takes_so_many_trips() {
 /// the crossings until the signal, those until the end, the frames and the accesses of both ranks.
 fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
     let nature = Nature::named(name).unwrap();
-    let wires = [0, 1].map(|me| Arc::new(Simulated::new(me, nature).unwrap()));
-    let ends = [0, 1].map(|me: usize| {
-        let rank = (me as u32, 2);
-        Endpoint::without_thread(rank, wires[me].clone(), 4096, no_slot(), no_news()).unwrap()
-    });
-    ends[0].connect(1, ends[1].card()).unwrap();
-    ends[1].connect(0, ends[0].card()).unwrap();
+    let (wires, ends) = connected(nature);
     let (local, theirs) = (vec![7_u8; size], vec![0_u8; size]);
     ends[1].memory().register(5, theirs.as_ptr().cast_mut(), size).unwrap();
     let (remote, key) = ends[1].memory().wire_key(5).unwrap();
