@@ -133,7 +133,6 @@ const ALSO: &[(&str, &str)] = &[
     ("engine/messages/dispatch", "MOST"),
     ("engine/messages/dispatch/serve", "MANY"),
     ("transport/memory/message_receiver", "QUIET"),
-    ("transport/memory/message_sender/turns", "REFUSALS"),
     ("util/admission", "REFUSALS"),
     ("util/backoff", "UNTIMED"),
 ];

@@ -24,10 +24,10 @@ const LONGEST_TURN: Duration = Duration::from_millis(50);
 const LOOKS: usize = 16;
 const PAUSES: usize = 16;
 
-/// Commands that a thread may post while others wait.
-const SHARE: i32 = 8192;
-/// How often a thread is refused after its share if it does not wait in the line. A thread that
-/// only tries is slowed down but not locked out.
+/// Commands that a thread may post, and messages that a process may send, while others wait.
+pub const SHARE: i32 = 8192;
+/// How often a thread, or a process, is refused after its share if it does not wait in the line.
+/// One that only tries is slowed down but not locked out.
 const REFUSALS: i32 = 8;
 
 thread_local! {
@@ -46,13 +46,7 @@ impl Admission {
     /// Waits until there may be room, unless `attempt` succeeds. While a thread empties the queue
     /// there is room within a microsecond, so this looks a few times before it sleeps.
     pub fn wait<T>(&self, attempt: impl Fn() -> Option<T>) -> Option<T> {
-        for _ in 0..LOOKS {
-            (0..PAUSES).for_each(|_| std::hint::spin_loop());
-            if let Some(end) = attempt() {
-                return Some(end);
-            }
-        }
-        self.wait_asleep(LONGEST, attempt)
+        look(&attempt).or_else(|| self.wait_asleep(LONGEST, attempt))
     }
 
     /// Like `wait`, but sleeps at once, at most for `longest`: for when another thread already
@@ -109,12 +103,27 @@ impl Admission {
     }
 }
 
+/// Repeats `attempt` for some 3 us, or until it succeeds.
+pub fn look<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
+    (0..LOOKS).find_map(|_| {
+        (0..PAUSES).for_each(|_| std::hint::spin_loop());
+        attempt()
+    })
+}
+
+/// What is left of a share of which `left` was left, after one more attempt. A negative number
+/// counts the refusals, of which the last one brings a new share, if `renews`.
+pub fn after_one(left: i32, renews: bool) -> i32 {
+    let left = (left - 1).max(-REFUSALS);
+    if left == -REFUSALS && renews { SHARE } else { left }
+}
+
 /// Takes one command of the thread's share; false: nothing is left of it.
 #[inline(never)]
 fn spend() -> bool {
-    let left = LEFT.get() - 1;
-    LEFT.set(if left <= -REFUSALS { SHARE } else { left });
-    left >= 0
+    let left = LEFT.get();
+    LEFT.set(after_one(left, true));
+    left > 0
 }
 
 #[cfg(all(test, not(loom)))]
@@ -156,5 +165,14 @@ mod tests {
             assert!((0..SHARE).all(|_| room.admits()));
             assert!((0..REFUSALS).all(|_| !room.admits()));
         }
+    }
+
+    #[test]
+    fn refusals_bring_a_new_share_only_where_they_may() {
+        let after = |count: i32, renews| (0..count).fold(SHARE, |left, _| after_one(left, renews));
+        assert_eq!((after(SHARE, true), after(SHARE, false)), (0, 0));
+        assert_eq!(after(SHARE + REFUSALS, true), SHARE);
+        assert_eq!(after(SHARE + 5 * REFUSALS, false), -REFUSALS);
+        assert_eq!(after_one(after(SHARE + 5 * REFUSALS, false), true), SHARE);
     }
 }

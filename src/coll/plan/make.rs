@@ -21,7 +21,7 @@ use crate::coll::runner::queue::NO_TAIL;
 use crate::coll::runner::record::{Record, compile, edges, tail};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::{Combiner, Stage};
-use crate::coll::schedule::{Program, Space, Step};
+use crate::coll::schedule::{Program, Space};
 use crate::coll::select;
 use crate::coll::team::Team;
 use crate::core::background::Task;
@@ -147,7 +147,7 @@ impl PlanBuilder<'_> {
         }
         match (attached, made) {
             (Ok(met), Ok(made)) => {
-                Ok(self.finish((made, ways, put_receiver), &layout, met, (program, records)))
+                Ok(self.finish((made, ways, put_receiver), &layout, met, (&program, &records)))
             }
             (Err(Failure { error, everywhere }), Ok(made)) => {
                 // Where only this rank has failed, another rank may believe that the plan was made,
@@ -216,7 +216,6 @@ impl PlanBuilder<'_> {
         let total = Arena::rounded(scratch + u64::from(program.turns) * lines(program.scratch));
         let touched = &self.checked.touched;
         let blocks = [&touched.send, &touched.held, &touched.written].map(Vec::len);
-        let kept = if self.engine() == Engine::Thread { records } else { 0 };
         let posted = match program.far.len() {
             0 => 0,
             far => PutSender::bytes(edges(program).len()) + far * Shadow::bytes(words.len()),
@@ -224,7 +223,6 @@ impl PlanBuilder<'_> {
         let private = size_of::<Plan>()
             + posted
             + Members::bytes(known, self.team.size())
-            + kept * size_of::<Step>()
             + blocks.iter().filter(|_| ways.contains(&BufferUse::Bounced)).sum::<usize>()
                 * size_of::<Bounce>();
         Layout { words, starts: [send, receive, scratch], total, private: private as u64 }
@@ -315,7 +313,7 @@ impl PlanBuilder<'_> {
         Some([kind.into(), place.key, place.offset])
     }
 
-    /// Writes the block: head, session and, for engine `offload`, the records.
+    /// Writes the block: head, session and records.
     fn lay_out(
         &self,
         (made, ways): (&arena::Block, [BufferUse; 2]),
@@ -331,10 +329,8 @@ impl PlanBuilder<'_> {
         let base = made.address.wrapping_add(SESSION as usize);
         // SAFETY: fresh memory that begins at a line and has the size of the layout.
         let session = unsafe { Session::create(base, &layout.words, &lengths, tail) };
-        if self.engine() == Engine::Offload {
-            // SAFETY: no other thread knows of the session yet.
-            unsafe { session.write(records) };
-        }
+        // SAFETY: no other thread knows of the session yet.
+        unsafe { session.write(records) };
         let [send, receive, scratch] = layout.starts;
         let side = |side: &Side, way: BufferUse, user: Address, own: u64| match way {
             BufferUse::Mapped if side.1.is_some() => [user.key, user.offset, side.0],
@@ -369,7 +365,7 @@ impl PlanBuilder<'_> {
         (made, ways, put_receiver): (arena::Block, [BufferUse; 2], Option<Arc<PutReceiver>>),
         layout: &Layout,
         Attached { members, crowded, fenced, shadows }: Attached,
-        (program, records): (Program, Vec<Record>),
+        (program, records): (&Program, &[Record]),
     ) -> Arc<Plan> {
         let engine = self.engine();
         let PlanBuilder { team, asked, checked, problem, choice, name, .. } = self;
@@ -393,7 +389,7 @@ impl PlanBuilder<'_> {
             memory: layout.total + layout.private,
         };
         let put_sender = (!program.far.is_empty())
-            .then(|| Arc::new(PutSender::new(team.services.clone(), name, edges(&program).len())));
+            .then(|| Arc::new(PutSender::new(team.services.clone(), name, edges(program).len())));
         let far = put_receiver.map(|put_receiver| Far { name, put_receiver, _shadows: shadows });
         let stage = Stage {
             put_sender,
@@ -404,7 +400,6 @@ impl PlanBuilder<'_> {
             width: checked.width,
             routes: team.services.routes.clone(),
         };
-        let program = (engine == Engine::Thread).then_some(program);
         let bound = (ways == [BufferUse::Bound; 2])
             .then(|| Bound::new(checked.touched, [asked.send, asked.receive]));
         let plan = Arc::new(Plan::new(
@@ -412,7 +407,7 @@ impl PlanBuilder<'_> {
             stage,
             (made, about, choice.1),
             (inputs, outputs, bound, far),
-            (program, &records, problem.largest()),
+            (records, problem.largest()),
             (asked.on_complete, crowded, fenced),
         ));
         team.services.background.add(plan.clone() as Arc<dyn Task>);

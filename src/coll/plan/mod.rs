@@ -31,7 +31,6 @@ use crate::coll::runner::record::Record;
 use crate::coll::runner::round_end::RoundEnd;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{Stage, Worklist};
-use crate::coll::schedule::Program;
 use crate::core::background::Task;
 use crate::core::services::Services;
 use crate::engine::completion::{self, Completion};
@@ -116,8 +115,6 @@ pub struct Plan {
     bound: Option<Bound>,
     /// Connections to ranks of other nodes, if the program names any.
     far: Option<Far>,
-    /// The program, for engine `thread`, which makes the records in each round.
-    program: Option<Program>,
     on_complete: Completion,
     /// The completion of the present round, where `on_complete` is EACH_START.
     round_completion: Mutex<Completion>,
@@ -158,7 +155,7 @@ impl Plan {
         stage: Stage,
         (block, about, reason): (arena::Block, About, String),
         (inputs, outputs, bound, far): (Vec<Bounce>, Vec<Bounce>, Option<Bound>, Option<Far>),
-        (program, records, size): (Option<Program>, &[Record], u64),
+        (records, size): (&[Record], u64),
         (on_complete, crowded, fenced): (Completion, bool, bool),
     ) -> Plan {
         let has_completion = on_complete.kind != completion::NONE;
@@ -190,7 +187,6 @@ impl Plan {
             outputs,
             bound,
             far,
-            program,
             on_complete,
             round_completion: Mutex::new(Completion::NOTHING),
             policy,

@@ -3,7 +3,6 @@
 use crate::coll::plan::{Bounce, COUNTED, Engine, Far, Plan};
 use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::{Claim, full_fence};
-use crate::coll::runner::record::compile;
 use crate::coll::runner::shared::Worklist;
 use crate::coll::runner::stepping::Ranks;
 use crate::core::background::Task;
@@ -45,14 +44,9 @@ impl Plan {
         if bytes > most || !open_next(&self.opening, round) {
             return false;
         }
-        let session = &self.stage.members[self.stage.me].session;
         if !self.bounce(self.inputs.iter().copied(), true) {
             // The failure is found, and the round ended, at the next look.
             self.stage.fail(Status::ERR_KEY);
-        }
-        if self.about.engine == Engine::Thread {
-            // SAFETY: as many records as at init; no other rank's thread runs steps of this rank.
-            unsafe { session.write(&self.program.as_ref().map_or(Vec::new(), compile)) };
         }
         self.activate(round);
         true

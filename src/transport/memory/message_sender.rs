@@ -9,7 +9,7 @@ use crate::transport::memory::message_area::{
 };
 use crate::transport::memory::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::transport::{SMALL_REPLY, SMALL_REQUEST};
-use crate::util::admission::Admission;
+use crate::util::admission::{Admission, SHARE};
 use crate::util::bell::Bell;
 use crate::util::counters::{Counters, SHARES};
 use crate::util::memory::copy_short;
@@ -36,7 +36,6 @@ mod turns;
 
 pub use short::{Short, ShortMessage};
 use tally::{Counted, Uncounted};
-use turns::TURN;
 pub use turns::Watched;
 
 /// The sending state of this process towards one peer.
@@ -159,7 +158,7 @@ impl<'a> MessageSender<'a> {
             room: CachePadded::default(),
             watched: AtomicBool::new(false),
             deferred: std::sync::atomic::AtomicU64::new(0),
-            left: CachePadded::new(AtomicI32::new(TURN)),
+            left: CachePadded::new(AtomicI32::new(SHARE)),
         }
     }
 

@@ -1,17 +1,18 @@
 //! How the threads of a process wait for credit of a peer, and how the processes that wait take
-//! turns: while senders of other processes sleep, a process may send TURN messages, and then sleeps
-//! behind them.
+//! turns: while senders of other processes sleep, a process may send SHARE messages, and then
+//! sleeps behind them. The threads of one process take turns by `util::admission`, which counts the
+//! shares of processes, too.
 
 use super::MessageSender;
+use crate::util::admission::{SHARE, after_one, look};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Messages that a process may send in its turn, while senders of other processes sleep.
-pub(super) const TURN: i32 = 8192;
 /// Number of turns that a process can save up.
 const MOST_TURNS: i32 = 4;
-/// How many attempts are refused after a turn, if the process does not sleep for its next turn.
-const REFUSALS: i32 = 8;
+/// Attempts after the looks of `util::admission`, each after a yield, since the peer's receiver may
+/// need this core. Not while other threads of this process wait for this one.
+const YIELDS: usize = 2;
 
 /// The result of watch().
 pub enum Watched<T> {
@@ -32,33 +33,18 @@ impl MessageSender<'_> {
         attempt: impl Fn() -> Option<T>,
         before_sleep: impl FnOnce(),
     ) -> Watched<T> {
-        /// Attempts before the sleep, and spins before each: some microseconds in all.
-        const LOOKS: usize = 16;
-        const PAUSES: usize = 16;
-        /// Further attempts, each after a yield, since the peer's receiver may need this core. Not
-        /// while other threads of this process wait for this one.
-        const YIELDS: usize = 2;
         if self.watched.swap(true, Ordering::Acquire) {
             return Watched::ByAnother;
         }
-        let mut end = None;
         let over = self.is_over();
-        let looks = match over {
-            true => 0,
-            false if self.room.is_wanted() => LOOKS,
-            false => LOOKS + YIELDS,
-        };
-        for look in 0..looks {
-            if look < LOOKS {
-                (0..PAUSES).for_each(|_| std::hint::spin_loop());
-            } else {
+        let yields = if self.room.is_wanted() { 0 } else { YIELDS };
+        let yielding = || {
+            (0..yields).find_map(|_| {
                 std::thread::yield_now();
-            }
-            end = attempt();
-            if end.is_some() {
-                break;
-            }
-        }
+                attempt()
+            })
+        };
+        let end = if over { None } else { look(&attempt).or_else(yielding) };
         if end.is_none() {
             before_sleep();
             self.message_area
@@ -66,8 +52,8 @@ impl MessageSender<'_> {
                 .credit
                 .wait(self.me, longest, over, || !over && self.requests_have_credit(false));
             // A new turn, in addition to what is left of the last one.
-            let left = self.left.load(Ordering::Relaxed).max(0) + TURN;
-            self.left.store(left.min(MOST_TURNS * TURN), Ordering::Relaxed);
+            let left = self.left.load(Ordering::Relaxed).max(0) + SHARE;
+            self.left.store(left.min(MOST_TURNS * SHARE), Ordering::Relaxed);
         }
         self.watched.store(false, Ordering::Release);
         end.map_or(Watched::Over, Watched::Accepted)
@@ -100,12 +86,12 @@ impl MessageSender<'_> {
     /// Takes one message of the process's turn; false: the turn is over.
     #[inline(never)]
     fn spend(&self) -> bool {
-        let left = self.left.load(Ordering::Relaxed) - 1;
-        // A process that only calls try functions gets a new turn after REFUSALS refusals; but not
+        let left = self.left.load(Ordering::Relaxed);
+        // A process that only calls try functions gets a new turn after some refusals; but not
         // while one of its threads sleeps for credit, which gets the turn.
-        let forgiven = left <= -REFUSALS && !self.watched.load(Ordering::Relaxed);
-        self.left.store(if forgiven { TURN } else { left.max(-REFUSALS) }, Ordering::Relaxed);
-        left >= 0
+        let renews = !self.watched.load(Ordering::Relaxed);
+        self.left.store(after_one(left, renews), Ordering::Relaxed);
+        left > 0
     }
 
     /// Whether the process's turn is over, and senders sleep.
