@@ -122,6 +122,7 @@ fn run(stop: &AtomicBool, routes: &Routes, parts: &Parts, (spin, alert): (Durati
                     std::thread::yield_now();
                 }
                 backoff.renew();
+                backoff.expect_more();
                 nap = NAPS.0;
                 continue;
             }

@@ -51,13 +51,15 @@ pub struct Backoff {
     since: Option<Instant>,
     /// The end of the last yield, counted from `since`, if no other thread has used it.
     unused: Option<Duration>,
+    /// See expect_more().
+    expects_more: bool,
     budget: Duration,
 }
 
 impl Backoff {
     /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
-        Backoff { looks: 0, since: None, unused: None, budget }
+        Backoff { looks: 0, since: None, unused: None, expects_more: false, budget }
     }
 
     /// Pauses or yields. False: the budget is used up and the caller should sleep.
@@ -74,10 +76,11 @@ impl Backoff {
     #[inline]
     fn may_keep_core(&mut self) -> bool {
         self.looks = self.looks.saturating_add(1);
-        if core_is_shared() {
+        if core_is_shared() && !self.expects_more {
             return false;
         }
         let (from, keep) = match self.unused {
+            None if self.expects_more => (Duration::ZERO, KEEP.get().max(PAUSES)),
             None => (Duration::ZERO, KEEP.get()),
             Some(end) => (end, UNUSED),
         };
@@ -90,6 +93,7 @@ impl Backoff {
 
     #[cold]
     fn give_way(&mut self) -> bool {
+        self.expects_more = false;
         let before = self.awake();
         std::thread::yield_now();
         let after = self.awake();
@@ -104,6 +108,14 @@ impl Backoff {
         self.looks = 0;
         self.since = None;
         self.unused = None;
+        self.expects_more = false;
+    }
+
+    /// What the thread has done lets others send the next request at once: it spins for `PAUSES`
+    /// before its next yield, also if it shares its core. Two progress threads that share a core
+    /// would otherwise change places twice for each request.
+    pub fn expect_more(&mut self) {
+        self.expects_more = true;
     }
 }
 
@@ -139,6 +151,20 @@ mod tests {
         assert!(!backoff.may_keep_core());
         backoff.renew();
         assert_eq!(backoff.unused, None);
+    }
+
+    #[test]
+    fn the_core_is_kept_where_more_is_expected() {
+        let mut backoff = Backoff::new(Duration::from_secs(1));
+        KEEP.set(Duration::ZERO);
+        assert!(!backoff.may_keep_core());
+        backoff.expect_more();
+        assert!(backoff.may_keep_core());
+        std::thread::sleep(PAUSES);
+        backoff.looks = UNTIMED;
+        assert!(!backoff.may_keep_core(), "for a short time only");
+        backoff.give_way();
+        assert!(!backoff.expects_more, "a yield ends it");
     }
 
     /// 40 looks of a microsecond each, before the core was given away for the first time, kept
