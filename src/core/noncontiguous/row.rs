@@ -60,9 +60,9 @@ impl Row {
                 8 => row_of::<8>(from, to, here, there, count),
                 16 => row_of::<16>(from, to, here, there, count),
                 24 => row_of::<24>(from, to, here, there, count),
-                32 => row_of::<32>(from, to, here, there, count),
-                48 => row_of::<48>(from, to, here, there, count),
-                64 => row_of::<64>(from, to, here, there, count),
+                32 => row_of_wide::<32>(from, to, here, there, count),
+                48 => row_of_wide::<48>(from, to, here, there, count),
+                64 => row_of_wide::<64>(from, to, here, there, count),
                 _ => row_of_any(from, to, here, there, count, size as usize),
             }
         }
@@ -84,6 +84,44 @@ unsafe fn row_of_words(from: *const u8, to: *mut u8, here: usize, there: usize, 
 /// All pieces are valid on both sides.
 #[inline(never)]
 unsafe fn row_of<const SIZE: usize>(
+    from: *const u8,
+    to: *mut u8,
+    here: usize,
+    there: usize,
+    count: u64,
+) {
+    // SAFETY: passed on to the caller.
+    each(from, to, here, there, count, |from, to| unsafe { copy_fixed::<SIZE>(from, to) });
+}
+
+/// Copies pieces of 32 bytes or more. The number of stores limits their rate, so registers of 32
+/// bytes are used where the processor has them.
+///
+/// # Safety
+/// All pieces are valid on both sides.
+#[inline(always)]
+unsafe fn row_of_wide<const SIZE: usize>(
+    from: *const u8,
+    to: *mut u8,
+    here: usize,
+    there: usize,
+    count: u64,
+) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx") {
+        // SAFETY: passed on to the caller; the processor has the registers.
+        return unsafe { row_of_avx::<SIZE>(from, to, here, there, count) };
+    }
+    // SAFETY: passed on to the caller.
+    unsafe { row_of::<SIZE>(from, to, here, there, count) }
+}
+
+/// # Safety
+/// All pieces are valid on both sides, and the processor has AVX.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+#[target_feature(enable = "avx")]
+unsafe fn row_of_avx<const SIZE: usize>(
     from: *const u8,
     to: *mut u8,
     here: usize,
