@@ -22,8 +22,8 @@ check-tools:
 
 check-rust:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings -D clippy::undocumented_unsafe_blocks
-	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings -D clippy::undocumented_unsafe_blocks
+	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
+	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
 	$(CARGO) test --locked --quiet --features simulated
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"

@@ -106,10 +106,11 @@ impl LaneState {
     ) {
         // SAFETY: as the caller promises.
         let Some((whole, failure)) = (unsafe { end_one(place, failure) }) else { return };
-        // SAFETY: here and below, `whole` was accepted, and its last piece has ended: it ends once.
         match failure {
+            // SAFETY: `whole` was accepted, and its last piece has ended: it ends once.
             Some(error) => return unsafe { fire_failure(routes, &whole, &error) },
             None if whole.op != Op::WRITE_SIGNAL => {
+                // SAFETY: as above.
                 return unsafe { fire(routes, &whole, Status::OK) };
             }
             None => {}
