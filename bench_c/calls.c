@@ -151,12 +151,12 @@ int main(int argc, char **argv)
         for (int op = BENCH_WRITE; op <= BENCH_READ; op++) {
             bench_request_t quiet = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, none, 0);
             bench_request_t done = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, call, LLCL_FLAG_DONE);
-            bench_request_t told = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, call, 0);
-            bench_post(world.context, (bench_op_t)op, &told); /* takes the costs of the first use */
+            bench_request_t called = world_request(&world, (bench_op_t)op, BENCH_MAPPED, 0, 8, call, 0);
+            bench_post(world.context, (bench_op_t)op, &called); /* takes the costs of the first use */
             bench_check(llcl_flush(world.context, world.peer), "llcl_flush");
             (op == BENCH_READ ? calls_read_none : calls_write_none)(world.context, &quiet);
             (op == BENCH_READ ? calls_read_done : calls_write_done)(world.context, &done);
-            (op == BENCH_READ ? calls_read_callback : calls_write_callback)(world.context, &told);
+            (op == BENCH_READ ? calls_read_callback : calls_write_callback)(world.context, &called);
             (op == BENCH_READ ? calls_read_blocking : calls_write_blocking)(world.context, &quiet);
         }
         many(&world);

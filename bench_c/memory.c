@@ -34,10 +34,10 @@ static resident_t alone_resident(const bench_options_t *options)
     close(ends[0]);
     waitpid(child, NULL, 0);
     if (got <= 0)
-        bench_die("memory: the world of one told nothing");
+        bench_die("memory: the world of one printed nothing");
     resident_t alone;
     if (sscanf(text, "%lf %lf", &alone.all, &alone.own) != 2)
-        bench_die("memory: the world of one told '%s'", text);
+        bench_die("memory: the world of one printed '%s'", text);
     return alone;
 }
 

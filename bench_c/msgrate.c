@@ -13,8 +13,8 @@
 
 #define WINDOW 64 /* operations between two flushes */
 
-typedef enum tell { TELL_NONE, TELL_DONE, TELL_ADD, TELL_CALL, TELL_FLUSH } tell_t;
-static const char *const tell_names[] = {"completion none", "completion call or LLCL_DONE", "completion add", "completion call",
+typedef enum report { REPORT_NONE, REPORT_DONE, REPORT_ADD, REPORT_CALL, REPORT_FLUSH } report_t;
+static const char *const report_names[] = {"completion none", "completion call or LLCL_DONE", "completion add", "completion call",
                                          "a flush for 64"};
 static const char *about =
     "Message rate of 8-byte requests on mapped memory, threads posting as fast as they can (listing 7).";
@@ -97,18 +97,18 @@ typedef struct rate {
     double fairness;     /* slowest / fastest thread */
 } rate_t;
 
-static void prepare(worker_t *w, const bench_world_t *world, bench_op_t op, tell_t tell, llcl_callback_fn count, size_t offset)
+static void prepare(worker_t *w, const bench_world_t *world, bench_op_t op, report_t report, llcl_callback_fn count, size_t offset)
 {
-    llcl_completion_t on_complete = tell == TELL_ADD                         ? llcl_add_on(&w->completed)
-                                    : tell == TELL_CALL || tell == TELL_DONE ? llcl_callback(count, &w->completed)
+    llcl_completion_t on_complete = report == REPORT_ADD                         ? llcl_add_on(&w->completed)
+                                    : report == REPORT_CALL || report == REPORT_DONE ? llcl_callback(count, &w->completed)
                                                                              : llcl_no_completion();
-    w->flushes = tell == TELL_FLUSH;
+    w->flushes = report == REPORT_FLUSH;
     w->world = world;
-    w->request = world_request(world, op, BENCH_MAPPED, offset, 8, on_complete, tell == TELL_DONE ? LLCL_FLAG_DONE : 0);
+    w->request = world_request(world, op, BENCH_MAPPED, offset, 8, on_complete, report == REPORT_DONE ? LLCL_FLAG_DONE : 0);
     w->plain = world_plain(world, offset, 8);
 }
 
-static rate_t run(const bench_world_t *world, bench_op_t op, tell_t tell, int threads, int bare, unsigned ms)
+static rate_t run(const bench_world_t *world, bench_op_t op, report_t report, int threads, int bare, unsigned ms)
 {
     pthread_t ids[MOST_THREADS];
     memset(workers, 0, sizeof workers);
@@ -116,7 +116,7 @@ static rate_t run(const bench_world_t *world, bench_op_t op, tell_t tell, int th
     __atomic_store_n(&stop, 0, __ATOMIC_RELAXED);
     for (int i = 0; i < threads; i++) {
         worker_t *w = &workers[i];
-        prepare(w, world, op, tell, count_one, (size_t)i * SPACING);
+        prepare(w, world, op, report, count_one, (size_t)i * SPACING);
         w->bare = bare;
         if (pthread_create(&ids[i], NULL, work, w) != 0)
             bench_die("msgrate: pthread_create of thread %d failed", i);
@@ -132,7 +132,7 @@ static rate_t run(const bench_world_t *world, bench_op_t op, tell_t tell, int th
     uint64_t total = 0, least = UINT64_MAX, most = 0;
     for (int i = 0; i < threads; i++) {
         const worker_t *w = &workers[i];
-        if (!bare && (tell == TELL_ADD || tell == TELL_CALL) && w->completed != w->accepted)
+        if (!bare && (report == REPORT_ADD || report == REPORT_CALL) && w->completed != w->accepted)
             bench_die("msgrate: thread %d: %llu accepted, %llu completed after the flush", i,
                       (unsigned long long)w->accepted, (unsigned long long)w->completed);
         start = w->started < start ? w->started : start; /* the workers' start times, since this thread may run late */
@@ -170,11 +170,11 @@ static double batch_of(const worker_t *w, bench_op_t op, int bare)
     }
 }
 
-static void short_batches(const bench_world_t *world, bench_op_t op, tell_t tell, double *bare, double *ours)
+static void short_batches(const bench_world_t *world, bench_op_t op, report_t report, double *bare, double *ours)
 {
     double times[2][BATCHES];
     worker_t *w = &workers[0];
-    prepare(w, world, op, tell, count_alone, 0);
+    prepare(w, world, op, report, count_alone, 0);
     for (int i = 0; i < BATCHES; i++) {
         times[0][i] = batch_of(w, op, 1);
         times[1][i] = batch_of(w, op, 0);
@@ -194,7 +194,7 @@ static void emit(const bench_world_t *world, const char *what, const char *unit,
 
 /* Every repeat measures all thread counts one after the other, so that rates of about the same time
  * are compared. */
-static void measure(const bench_world_t *world, const bench_options_t *options, bench_op_t op, tell_t tell)
+static void measure(const bench_world_t *world, const bench_options_t *options, bench_op_t op, report_t report)
 {
     static const int full[] = {1, 2, 4, 8, 15}, few[] = {1, 2, 15};
     const int *counts = options->quick ? few : full;
@@ -203,13 +203,13 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     bench_series_t rates[5] = {{0}}, fair[5] = {{0}}, per_op = {0}, alone = {0}, to_best = {0};
     for (int r = 0; r < options->repeats; r++) {
         double plain, ours;
-        short_batches(world, op, tell, &plain, &ours);
+        short_batches(world, op, report, &plain, &ours);
         bench_add(&per_op, plain, ours, NAN);
         bench_add(&alone, 1e3 / plain, 1e3 / ours, NAN);
         for (int i = 0; i < how_many; i++) {
-            double bare = run(world, op, tell, counts[i], 1, 30).millions;
+            double bare = run(world, op, report, counts[i], 1, 30).millions;
             /* Long enough for every thread to get the core some ten times. */
-            rate_t rate = run(world, op, tell, counts[i], 0, counts[i] >= 8 ? 3 * ms : ms);
+            rate_t rate = run(world, op, report, counts[i], 0, counts[i] >= 8 ? 3 * ms : ms);
             bench_add(&rates[i], bare, rate.millions, NAN);
             bench_add(&fair[i], NAN, rate.fairness, NAN);
         }
@@ -218,25 +218,25 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     for (int r = 0; r < options->repeats; r++)
         bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
     char what[64], name[96];
-    snprintf(what, sizeof what, "%s; %s", bench_op_name(op), tell_names[tell]);
-    if (tell != TELL_FLUSH) { /* a batch has one flush at most */
+    snprintf(what, sizeof what, "%s; %s", bench_op_name(op), report_names[report]);
+    if (report != REPORT_FLUSH) { /* a batch has one flush at most */
         snprintf(name, sizeof name, "%s; per op", what);
         emit(world, name, "ns", 1, "plain function",
              !mapped_path                                       ? NULL
-             : tell == TELL_NONE                                ? "ratio<=3"
-             : op == BENCH_READ && (tell == TELL_CALL || tell == TELL_DONE) ? "value<=10"
+             : report == REPORT_NONE                                ? "ratio<=3"
+             : op == BENCH_READ && (report == REPORT_CALL || report == REPORT_DONE) ? "value<=10"
                                                                 : NULL,
              &per_op);
         snprintf(name, sizeof name, "%s; short batches", what);
         emit(world, name, "M/s", 1, "plain function",
-             op == BENCH_WRITE && tell == TELL_NONE && mapped_path ? "value>=100" : NULL, &alone);
+             op == BENCH_WRITE && report == REPORT_NONE && mapped_path ? "value>=100" : NULL, &alone);
     }
     for (int i = 0; i < how_many; i++)
         emit(world, what, "M/s", counts[i], "plain function", NULL, &rates[i]);
     snprintf(name, sizeof name, "%s; 15 threads / best", what);
     /* In offload mode each flush waits for the progress thread, so the figure is no message rate
      * and has no target. */
-    const char *target = tell == TELL_FLUSH && !mapped_path ? NULL : "ratio>=0.9";
+    const char *target = report == REPORT_FLUSH && !mapped_path ? NULL : "ratio>=0.9";
     emit(world, name, "M/s", 15, "best thread count", target, &to_best);
     snprintf(name, sizeof name, "%s; slowest / fastest thread", what);
     for (int i = 1; i < how_many; i++)
@@ -255,15 +255,15 @@ int main(int argc, char **argv)
         bench_unpin();
         if (options.quick) {
             for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
-                measure(&world, &options, (bench_op_t)op, TELL_NONE);
-            measure(&world, &options, BENCH_READ, TELL_DONE);
-            measure(&world, &options, BENCH_READ, TELL_CALL);
-            measure(&world, &options, BENCH_WRITE, TELL_FLUSH);
+                measure(&world, &options, (bench_op_t)op, REPORT_NONE);
+            measure(&world, &options, BENCH_READ, REPORT_DONE);
+            measure(&world, &options, BENCH_READ, REPORT_CALL);
+            measure(&world, &options, BENCH_WRITE, REPORT_FLUSH);
         } else {
             for (int op = BENCH_WRITE; op <= BENCH_FETCH_ADD; op++)
-                for (int tell = TELL_NONE; tell <= TELL_FLUSH; tell++)
-                    if (op == BENCH_WRITE || (tell != TELL_ADD && tell != TELL_FLUSH))
-                        measure(&world, &options, (bench_op_t)op, (tell_t)tell);
+                for (int report = REPORT_NONE; report <= REPORT_FLUSH; report++)
+                    if (op == BENCH_WRITE || (report != REPORT_ADD && report != REPORT_FLUSH))
+                        measure(&world, &options, (bench_op_t)op, (report_t)report);
         }
         bench_note("plain function: bounds check and copy (or locked add) in C, called in the same loop by as many threads;");
         bench_note("with completion none the two do the same work. The clock stops when the last request has completed.");

@@ -132,19 +132,19 @@ static void past_computing(coll_world_t *world, const bench_options_t *options)
     static const size_t sizes[] = {8, 1024, 65536, 1048576};
     static const char *const names[] = {"until the data is there", "until its word says so"};
     for (int s = 0; s < 4; s++)
-        for (int told = 0; told < 2; told++) {
+        for (int completed = 0; completed < 2; completed++) {
             bench_series_t both = {0}, offload = {0};
             for (int r = 0; r < options->repeats; r++) {
                 double ns[2];
                 for (int e = 0; e < 2; e++)
-                    ns[e] = overlap_past(world, sizes[s], engines[e], told, options->quick ? 30 : 60);
+                    ns[e] = overlap_past(world, sizes[s], engines[e], completed, options->quick ? 30 : 60);
                 bench_add(&both, ns[0] / 1000, ns[1] / 1000, NAN);
                 bench_add(&offload, NAN, ns[0] / 1000, NAN);
             }
             char what[96];
-            snprintf(what, sizeof what, "broadcast; all compute; %s", names[told]);
+            snprintf(what, sizeof what, "broadcast; all compute; %s", names[completed]);
             bench_set_mode("offload");
-            emit(what, "us", sizes[s], NULL, told && sizes[s] <= 1024 ? "value<=5" : NULL, &offload);
+            emit(what, "us", sizes[s], NULL, completed && sizes[s] <= 1024 ? "value<=5" : NULL, &offload);
             bench_set_mode("thread");
             emit(what, "us", sizes[s], "engine offload", NULL, &both);
         }

@@ -12,7 +12,7 @@ typedef struct past {
     coll_world_t *world;
     const coll_plan_t *plan;
     size_t size;
-    int told;
+    int completed;
 } past_t;
 
 /* The word of the completion. It lies in the send buffer, which peers map and rank 1's broadcast
@@ -64,23 +64,23 @@ static void as_leaf(const past_t *past, uint64_t round)
     coll_must(llcl_coll_start(past->plan->plan), "llcl_coll_start");
     __atomic_store_n(&shared->begun, round, __ATOMIC_RELEASE); /* pairs with compute_until_seen, as does the next one */
     uint64_t since = bench_now_ns(), seen;
-    if (past->told)
+    if (past->completed)
         compute_until_seen(word_of(past), 1, since);
     while ((seen = there_since(past, round)) == 0) {
-        if (past->told || (double)(bench_now_ns() - since) > GIVE_UP_NS)
-            bench_die("overlap: rank 1 was told of data that is not there, or it never came");
+        if (past->completed || (double)(bench_now_ns() - since) > GIVE_UP_NS)
+            bench_die("overlap: rank 1 had a completion of data that is not there, or it never came");
         loop_work(SLICE_NS);
     }
     __atomic_store_n(&shared->seen, seen, __ATOMIC_RELEASE);
 }
 
-double overlap_past(coll_world_t *world, size_t size, uint32_t engine, int told, unsigned rounds)
+double overlap_past(coll_world_t *world, size_t size, uint32_t engine, int completed, unsigned rounds)
 {
     static uint64_t number; /* of the last round */
     coll_plan_t plan;
     double times[MOST_ROUNDS], all[LOOP_MOST_RANKS];
     rounds = rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
-    past_t past = {world, &plan, size, told};
+    past_t past = {world, &plan, size, completed};
     coll_plan(world, COLL_BROADCAST, size, engine, NULL, llcl_store_on(word_of(&past)), &plan);
     memset(times, 0, sizeof times);
     unsigned i = 0;

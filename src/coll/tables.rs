@@ -84,7 +84,7 @@ pub type Clash = [u64; 4];
 const NONE: Clash = [0; 4];
 
 /// What one rank keeps while it takes in the words of all ranks, one after the other.
-pub struct Heard<'a> {
+pub struct Received<'a> {
     problem: &'a Problem,
     me: usize,
     counts: Vec<u64>,
@@ -97,15 +97,15 @@ pub struct Heard<'a> {
     clash: Clash,
 }
 
-impl<'a> Heard<'a> {
+impl<'a> Received<'a> {
     /// For rank `me` and this problem.
-    pub fn new(problem: &'a Problem, me: usize) -> Heard<'a> {
+    pub fn new(problem: &'a Problem, me: usize) -> Received<'a> {
         let ranks = problem.ranks;
         let row = |wanted: bool| vec![Block::default(); if wanted { ranks } else { 0 }];
         let right = row(problem.operation == Operation::Allgather);
         let one = [row(true), row(true)];
         let (counts, largest, clash) = (Vec::new(), 0, NONE);
-        Heard { problem, me, counts, one, right, largest, clash }
+        Received { problem, me, counts, one, right, largest, clash }
     }
 
     /// Takes word `at` of every rank, in the order of ranks. The words must come in their order.

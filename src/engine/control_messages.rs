@@ -246,9 +246,9 @@ mod tests {
     use super::*;
 
     #[derive(Default)]
-    struct Heard(Mutex<Vec<(u32, Words, Vec<u8>)>>);
+    struct Recorder(Mutex<Vec<(u32, Words, Vec<u8>)>>);
 
-    impl ControlReceiver for Heard {
+    impl ControlReceiver for Recorder {
         fn received(&self, source: u32, words: Words, bytes: &[u8]) {
             self.0.lock().unwrap().push((source, words, bytes.to_vec()));
         }
@@ -261,15 +261,15 @@ mod tests {
 
     #[test]
     fn what_comes_early_waits_if_it_is_to_and_what_comes_late_is_dropped() {
-        let (messages, heard) = (ControlMessages::default(), Arc::new(Heard::default()));
+        let (messages, recorder) = (ControlMessages::default(), Arc::new(Recorder::default()));
         messages.take(&message(7, 1, true), b"one", || false).unwrap();
         messages.take(&message(7, 2, false), b"lost", || false).unwrap();
         messages.take(&message(8, 3, true), b"another name", || false).unwrap();
-        messages.register(7, heard.clone());
+        messages.register(7, recorder.clone());
         messages.take(&message(7, 4, false), b"four", || false).unwrap();
         messages.withdraw(7);
         messages.take(&message(7, 5, false), b"late", || false).unwrap();
-        let seen = heard.0.lock().unwrap().clone();
+        let seen = recorder.0.lock().unwrap().clone();
         assert_eq!(seen, [(3, [1, 0, 0], b"one".to_vec()), (3, [4, 0, 0], b"four".to_vec())]);
         assert_eq!(messages.table().kept, cost(12));
     }
@@ -319,15 +319,15 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_and_its_room_comes_back() {
-        let (messages, heard) = (ControlMessages::default(), Arc::new(Heard::default()));
+        let (messages, recorder) = (ControlMessages::default(), Arc::new(Recorder::default()));
         let full = vec![0; MOST];
         for number in 0..(KEPT / MOST) as u64 {
             messages.take(&message(7, number, true), &full, || false).unwrap();
         }
         let refused = messages.take(&message(9, 0, true), &[], || false).unwrap_err();
         assert_eq!(refused.status, Status::ERR_NO_MEMORY);
-        messages.register(7, heard.clone());
-        assert_eq!((heard.0.lock().unwrap().len(), messages.table().kept), (KEPT / MOST, 0));
+        messages.register(7, recorder.clone());
+        assert_eq!((recorder.0.lock().unwrap().len(), messages.table().kept), (KEPT / MOST, 0));
         messages.take(&message(9, 0, true), &[], || false).unwrap();
     }
 }

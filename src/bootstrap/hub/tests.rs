@@ -7,7 +7,7 @@ fn say(end: &OwnedFd, token: u32, request: &Request) {
     socket::send(end.as_fd(), &request.encode(token), None, Room::Now).unwrap();
 }
 
-fn hear(end: &OwnedFd) -> Option<(u32, Reply)> {
+fn receive(end: &OwnedFd) -> Option<(u32, Reply)> {
     let mut buffer = vec![0; PACKET];
     let (size, _) = socket::receive(end.as_fd(), &mut buffer).ok()?;
     Reply::decode(&buffer[..size])
@@ -25,10 +25,10 @@ fn nonsense_is_a_death_of_its_sender_and_of_nobody_else() {
     }
     assert_eq!(hub.turn().unwrap(), []);
     let ok = Reply::Answer { status: 0, bytes: Vec::new() };
-    assert_eq!(hear(&ends[0]), Some((1, ok)));
+    assert_eq!(receive(&ends[0]), Some((1, ok)));
     socket::send(ends[1].as_fd(), b"what?", None, Room::Now).unwrap();
     assert!(matches!(hub.turn().unwrap()[..], [Event::ProtocolError { rank: 1, .. }]));
-    assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
+    assert_eq!(receive(&ends[0]), Some((0, gone(1, false))));
     // Also a packet that would make an answer larger than a packet may be.
     let bytes = vec![0; crate::bootstrap::protocol::PAYLOAD];
     say(&ends[0], 2, &Request::Exchange { total: 1, offset: 0, bytes });
@@ -45,15 +45,15 @@ fn who_closes_is_dead_when_its_process_has_ended() {
     let join = Request::Join { rank: 1, size: 2 }.encode(1);
     socket::send(ends[1].as_fd(), &join, Some(process.as_fd()), Room::Now).unwrap();
     hub.turn().unwrap();
-    hear(&ends[0]).unwrap();
+    receive(&ends[0]).unwrap();
     drop(ends.remove(1));
     assert_eq!(hub.turn().unwrap(), [Event::Closed { rank: 1 }]);
-    assert_eq!((hear(&ends[0]), child.try_wait().unwrap()), (None, None));
+    assert_eq!((receive(&ends[0]), child.try_wait().unwrap()), (None, None));
     assert!(!hub.died_in_world(1));
     assert!(hub.kill_closed(1) && !hub.kill_closed(0));
     child.wait().unwrap();
     assert_eq!(hub.turn().unwrap(), []);
-    assert_eq!(hear(&ends[0]), Some((0, gone(1, false))));
+    assert_eq!(receive(&ends[0]), Some((0, gone(1, false))));
     assert!(hub.died_in_world(1) && !hub.kill_closed(1));
 }
 
@@ -69,11 +69,11 @@ fn a_departure_is_heard_though_the_rank_left_answers_unread() {
     drop(ends.remove(0));
     // As the launcher does when it learns of the end first.
     assert_eq!(hub.process_ended(0), [Event::Abort { rank: 0, code: 3, grace_ms: 5 }]);
-    hear(&ends[0]).unwrap();
-    assert_eq!(hear(&ends[0]), Some((0, gone(0, true))));
+    receive(&ends[0]).unwrap();
+    assert_eq!(receive(&ends[0]), Some((0, gone(0, true))));
     hub.process_ended(0);
     assert_eq!(hub.turn().unwrap(), []);
-    assert_eq!(hear(&ends[0]), None);
+    assert_eq!(receive(&ends[0]), None);
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn who_does_not_read_blocks_nobody_and_loses_nothing() {
     assert!(sent > BACKLOG);
     say(&ends[1], 5, &Request::Lookup { peers: vec![9] });
     hub.turn().unwrap();
-    hear(&ends[1]).unwrap();
-    assert!(matches!(hear(&ends[1]), Some((0, Reply::Card { rank: 9, .. }))));
+    receive(&ends[1]).unwrap();
+    assert!(matches!(receive(&ends[1]), Some((0, Reply::Card { rank: 9, .. }))));
     let (mut heard, mut idle) = (0, 0);
     while idle < 3 {
         if socket::receive(ends[0].as_fd(), &mut buffer).is_ok() {
@@ -134,7 +134,7 @@ impl Machines {
         }
         machines.turn();
         for end in &machines.ends {
-            assert_eq!(hear(end), Some((1, Reply::Answer { status: 0, bytes: Vec::new() })));
+            assert_eq!(receive(end), Some((1, Reply::Answer { status: 0, bytes: Vec::new() })));
         }
         machines
     }
@@ -166,30 +166,30 @@ fn the_hubs_of_two_machines_are_one() {
     }
     machines.turn();
     let all = || Reply::Answer { status: 0, bytes: vec![0, 1, 2, 3] };
-    assert!(machines.ends.iter().all(|end| hear(end) == Some((2, all()))));
+    assert!(machines.ends.iter().all(|end| receive(end) == Some((2, all()))));
     // A rank asks for the card of a rank on the other machine before this hub has it.
     say(&machines.ends[1], 0, &Request::Lookup { peers: vec![3] });
     machines.turn();
-    assert_eq!(hear(&machines.ends[1]), None);
+    assert_eq!(receive(&machines.ends[1]), None);
     machines.hubs[0].far_cards(&[vec![0], vec![1], vec![2], vec![3]]);
-    assert_eq!(hear(&machines.ends[1]), Some((0, Reply::FarCard { rank: 3, bytes: vec![3] })));
+    assert_eq!(receive(&machines.ends[1]), Some((0, Reply::FarCard { rank: 3, bytes: vec![3] })));
     // A death is told on both machines, and fails the exchange in which a rank of the other waits.
     say(&machines.ends[1], 4, &Request::Exchange { total: 0, offset: 0, bytes: Vec::new() });
     machines.turn();
-    assert_eq!(hear(&machines.ends[1]), None);
+    assert_eq!(receive(&machines.ends[1]), None);
     drop(machines.ends.pop());
     machines.turn();
     for end in &machines.ends {
-        assert_eq!(hear(end), Some((0, gone(3, false))));
+        assert_eq!(receive(end), Some((0, gone(3, false))));
     }
-    assert!(matches!(hear(&machines.ends[1]), Some((4, Reply::Answer { status: -4, .. }))));
+    assert!(matches!(receive(&machines.ends[1]), Some((4, Reply::Answer { status: -4, .. }))));
     // The living meet at the fence, and leave; then both hubs are over.
     for end in &machines.ends {
         say(end, 5, &Request::Fence);
     }
     machines.turn();
     for end in &machines.ends {
-        assert_eq!(hear(end), Some((5, Reply::Answer { status: 0, bytes: Vec::new() })));
+        assert_eq!(receive(end), Some((5, Reply::Answer { status: 0, bytes: Vec::new() })));
         say(end, 0, &Request::Leave);
     }
     assert!(!machines.hubs[0].is_over() && !machines.hubs[1].is_over());
@@ -205,7 +205,7 @@ fn an_abort_reaches_the_ranks_of_all_machines_and_nonsense_kills_its_sender_only
     let what = "a second collective call at a time, or one that is too long";
     assert_eq!(machines.turn(), [Event::ProtocolError { rank: 2, what }]);
     for end in [0, 1, 3] {
-        assert_eq!(hear(&machines.ends[end]), Some((0, gone(2, false))));
+        assert_eq!(receive(&machines.ends[end]), Some((0, gone(2, false))));
     }
     say(&machines.ends[3], 0, &Request::Abort { code: 7, grace_ms: 1 });
     let abort = || Event::Abort { rank: 3, code: 7, grace_ms: 1 };

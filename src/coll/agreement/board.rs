@@ -69,12 +69,12 @@ impl Board {
         let sent = (0..group.steps()).map(refuse_at).fold(Ok(()), Result::and);
         // The number of ranks that would write on this rank's board.
         let near = group.sources(services).1.len() as u64;
-        let heard = || services.routes.refusals_seen(group.name) >= near;
-        let heard = group.wait(services, || Ok(heard().then_some(())));
+        let all_refused = || services.routes.refusals_seen(group.name) >= near;
+        let received = group.wait(services, || Ok(all_refused().then_some(())));
         services.routes.withdraw(group.name);
         // Drops the sheets that ranks of other nodes have sent; nobody will read them.
         services.routes.control_messages().withdraw(group.name);
-        sent.and(heard)
+        sent.and(received)
     }
 
     /// Frees a board at once. Allowed where all ranks know that the team was not made, so none

@@ -108,10 +108,10 @@ mod models {
                         while !own.is_of(number) {
                             thread::yield_now();
                         }
-                        let mut heard = [0; 8];
-                        let verdict = own.read(&mut heard);
-                        let heard = u64::from_ne_bytes(heard);
-                        assert_eq!((verdict, heard), (100 + word_of(1 - me), word_of(1 - me)));
+                        let mut received = [0; 8];
+                        let verdict = own.read(&mut received);
+                        let received = u64::from_ne_bytes(received);
+                        assert_eq!((verdict, received), (100 + word_of(1 - me), word_of(1 - me)));
                     }
                 }
             };

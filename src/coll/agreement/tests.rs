@@ -108,7 +108,7 @@ fn a_sheet_for_a_board_that_is_refused_is_dropped() {
         (status.map(drop), second)
     });
     let status = Status::ERR_NO_MEMORY;
-    Board::refuse(&services[0], &group([0, 1], 0), status).expect("the other one has heard");
+    Board::refuse(&services[0], &group([0, 1], 0), status).expect("the other one has received it");
     assert_eq!(messages.kept(), 0);
     let (ended, second) = second.join().expect("no panic");
     assert_eq!(ended, Err(status));

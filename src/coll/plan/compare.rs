@@ -5,7 +5,7 @@ use crate::coll::choices;
 use crate::coll::nodes::Nodes;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Operation, Problem, Varied};
-use crate::coll::tables::{self, Heard};
+use crate::coll::tables::{self, Received};
 use crate::coll::team::Team;
 use crate::fail;
 use crate::util::digest::digest;
@@ -151,20 +151,20 @@ pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     let given = asked.given();
     let words = tables::encode(problem, given);
     let bytes = words.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
-    let mut heard = Heard::new(problem, team.me);
+    let mut received = Received::new(problem, team.me);
     let mut row = vec![0; team.size()];
     team.exchange_parts(&bytes, |begin, part| {
         for at in 0..part.each() / WORD {
             let word = |card: &[u8]| numbers(&card[at * WORD..][..WORD]).first().copied();
             row.iter_mut().zip(part.iter()).for_each(|(to, card)| *to = word(card).unwrap_or(0));
-            heard.take(begin / WORD + at, &row);
+            received.take(begin / WORD + at, &row);
         }
     })?;
     if problem.operation == Operation::Alltoall {
-        let clash = heard.compare_own(given).map(u64::to_ne_bytes);
+        let clash = received.compare_own(given).map(u64::to_ne_bytes);
         for card in team.exchange(clash.as_flattened())?.iter() {
-            heard.note(numbers(card).try_into().unwrap_or_default());
+            received.note(numbers(card).try_into().unwrap_or_default());
         }
     }
-    heard.blocks(given)
+    received.blocks(given)
 }

@@ -17,7 +17,7 @@
 //!   time, so the store keeps the larger number.
 //! - `closed` also names the rank that has taken the round. If that rank dies before the round has
 //!   ended, the owner takes the round over and reports the death. Nobody knows whether the dead
-//!   rank had changed the word, so the user may hear of the round twice.
+//!   rank had changed the word, so the user may get the completion of a round twice.
 
 use crate::coll::runner::queue::full_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};

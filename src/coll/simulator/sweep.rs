@@ -17,7 +17,7 @@ const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), 
 /// repeat the error. False: the algorithm does not fit the problem.
 pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
     let known = match tables {
-        Some(tables) => tables::heard(problem, tables),
+        Some(tables) => tables::received(problem, tables),
         None => vec![problem.clone(); problem.ranks],
     };
     if !(algorithm.fits)(&known[0]) {

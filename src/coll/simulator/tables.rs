@@ -1,7 +1,7 @@
 //! Problems of v forms: as each rank knows them, and with the tables of all ranks.
 
 use crate::coll::problem::{Block, Problem, Varied};
-use crate::coll::tables::{Given, Heard, encode, rows};
+use crate::coll::tables::{Given, Received, encode, rows};
 
 /// The tables that one rank gives, in elements.
 #[derive(Clone, Debug)]
@@ -22,14 +22,14 @@ impl Table {
 }
 
 /// The problem as each rank knows it.
-pub fn heard(problem: &Problem, tables: &[Table]) -> Vec<Problem> {
+pub fn received(problem: &Problem, tables: &[Table]) -> Vec<Problem> {
     let words = tables.iter().map(|table| encode(problem, table.given())).collect::<Vec<_>>();
     let row = |at: usize| words.iter().map(|words| words[at]).collect::<Vec<_>>();
     let rows = (0..words[0].len()).map(row).collect::<Vec<_>>();
     let by_rank = |rank: usize| {
-        let mut heard = Heard::new(problem, rank);
-        rows.iter().enumerate().for_each(|(at, row)| heard.take(at, row));
-        let varied = heard.blocks(tables[rank].given()).expect("tables that fit together");
+        let mut received = Received::new(problem, rank);
+        rows.iter().enumerate().for_each(|(at, row)| received.take(at, row));
+        let varied = received.blocks(tables[rank].given()).expect("tables that fit together");
         Problem { varied: Some(varied), ..problem.clone() }
     };
     (0..problem.ranks).map(by_rank).collect()

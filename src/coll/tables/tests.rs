@@ -48,21 +48,26 @@ fn words(problem: &Problem, rank: usize) -> (Vec<Block>, Vec<Block>, u64) {
 
 /// What a rank keeps of all tables; in an alltoall with the contradictions that all ranks have
 /// found.
-fn hear(problem: &Problem, me: usize, sent: &[Vec<u64>], clashes: &[Clash]) -> Result<Varied> {
-    let mut heard = listen(problem, me, sent);
-    clashes.iter().for_each(|clash| heard.note(*clash));
+fn receive_all(
+    problem: &Problem,
+    me: usize,
+    sent: &[Vec<u64>],
+    clashes: &[Clash],
+) -> Result<Varied> {
+    let mut received = take_all(problem, me, sent);
+    clashes.iter().for_each(|clash| received.note(*clash));
     let (send, receive, count) = words(problem, me);
-    heard.blocks(Given { count, send: &send, receive: &receive })
+    received.blocks(Given { count, send: &send, receive: &receive })
 }
 
-fn listen<'a>(problem: &'a Problem, me: usize, sent: &[Vec<u64>]) -> Heard<'a> {
-    let mut heard = Heard::new(problem, me);
+fn take_all<'a>(problem: &'a Problem, me: usize, sent: &[Vec<u64>]) -> Received<'a> {
+    let mut received = Received::new(problem, me);
     let mut row = vec![0; problem.ranks];
     for at in 0..sent[0].len() {
         row.iter_mut().zip(sent).for_each(|(to, words)| *to = words[at]);
-        heard.take(at, &row);
+        received.take(at, &row);
     }
-    heard
+    received
 }
 
 fn clashes(problem: &Problem, sent: &[Vec<u64>]) -> Vec<Clash> {
@@ -70,7 +75,7 @@ fn clashes(problem: &Problem, sent: &[Vec<u64>]) -> Vec<Clash> {
     let clash = |me| {
         let (send, receive, count) = words(problem, me);
         let given = Given { count, send: &send, receive: &receive };
-        listen(problem, me, sent).compare_own(given)
+        take_all(problem, me, sent).compare_own(given)
     };
     (0..if alltoall { problem.ranks } else { 0 }).map(clash).collect()
 }
@@ -101,8 +106,8 @@ fn a_v_form_of_a_thousand_ranks_takes_memory_for_a_thousand_blocks() {
         let problem = problem(operation, RANKS, in_place);
         let sent = all_words(&problem);
         for me in [0, ROOT, 999] {
-            let (varied, most) = peak(|| hear(&problem, me, &sent, &[]).unwrap());
-            assert!(most < 300 * RANKS, "{operation:?}, rank {me}: {most} bytes to hear");
+            let (varied, most) = peak(|| receive_all(&problem, me, &sent, &[]).unwrap());
+            assert!(most < 300 * RANKS, "{operation:?}, rank {me}: {most} bytes to receive");
             let problem = Problem { varied: Some(varied), ..problem.clone() };
             let fits = all().filter(|row| row.operation == operation && (row.fits)(&problem));
             for algorithm in fits {
@@ -117,7 +122,7 @@ fn a_v_form_of_a_thousand_ranks_takes_memory_for_a_thousand_blocks() {
 
 /// One number of one rank is changed: all ranks must return the same message.
 #[test]
-fn a_size_that_does_not_fit_is_told_with_both_ranks() {
+fn a_size_that_does_not_fit_is_reported_with_both_ranks() {
     for (operation, in_place) in OPERATIONS {
         let problem = problem(operation, 5, in_place);
         let rooted = matches!(operation, Operation::Gather | Operation::Scatter);
@@ -125,8 +130,8 @@ fn a_size_that_does_not_fit_is_told_with_both_ranks() {
         let mut sent = all_words(&problem);
         let refusals = |sent: &[Vec<u64>]| {
             let clashes = clashes(&problem, sent);
-            let heard = |me| hear(&problem, me, sent, &clashes).err();
-            let refusal = |me| heard(me).map(|error| error.message().into());
+            let received = |me| receive_all(&problem, me, sent, &clashes).err();
+            let refusal = |me| received(me).map(|error| error.message().into());
             (0..5).filter_map(refusal).collect::<Vec<String>>()
         };
         assert!(refusals(&sent).is_empty(), "{operation:?}");
@@ -139,13 +144,13 @@ fn a_size_that_does_not_fit_is_told_with_both_ranks() {
 }
 
 #[test]
-fn all_ranks_hear_of_the_same_largest_block() {
+fn all_ranks_learn_the_largest_block() {
     for (operation, in_place) in OPERATIONS {
         let problem = problem(operation, 7, in_place);
         let sent = all_words(&problem);
         for me in 0..7 {
             assert_eq!(
-                hear(&problem, me, &sent, &[]).unwrap().largest,
+                receive_all(&problem, me, &sent, &[]).unwrap().largest,
                 3 * 8,
                 "{operation:?} at {me}"
             );

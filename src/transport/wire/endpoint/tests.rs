@@ -354,7 +354,7 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
         }
         helped
     });
-    until("the polling thread never heard of it", || {
+    until("the polling thread never received it", || {
         there.help();
         there.shared.helped.load(Ordering::Relaxed)
     });
