@@ -180,6 +180,7 @@ typedef int32_t llcl_status_t;
  *
  * `status`: any number. Returns static text, never NULL, also for a number that is no status.
  * Any thread may call it at any time.
+ * From: ucs_status_string of UCX and fi_strerror of libfabric.
  */
 const char *llcl_status_string(llcl_status_t status);
 
@@ -189,6 +190,7 @@ const char *llcl_status_string(llcl_status_t status);
  *
  * Returns text that stays valid until the thread's next failing call, never NULL; empty when none
  * has failed. A "try again" does not change it. Each thread has its own.
+ * From: dlerror of POSIX, but per thread.
  */
 const char *llcl_last_error(void);
 
@@ -200,6 +202,7 @@ const char *llcl_last_error(void);
  * `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the
  * call as text; NULL prints a question mark. `file`: the source file as text, or NULL; `line`: the
  * line there. Any thread may call it; exit handlers run on that thread.
+ * This library's own.
  */
 void llcl_must_succeed(llcl_status_t status,
                        const char *call,
@@ -259,6 +262,7 @@ typedef struct llcl_completion_t {
  * The completion that does nothing. llcl_flush waits for the end of such an operation.
  *
  * Returns the struct by value. Any thread may call it.
+ * This library's own.
  */
 llcl_completion_t llcl_no_completion(void);
 
@@ -268,6 +272,7 @@ llcl_completion_t llcl_no_completion(void);
  * `call`: the function; a request with NULL here is refused. `data`: its first argument, may be
  * NULL. Returns the struct by value. Any thread may call it. The conventions say on which thread
  * the function runs.
+ * From: the completion callbacks of UCX (ucp_send_nbx_callback_t).
  */
 llcl_completion_t llcl_callback(llcl_callback_fn call,
                                        void *data);
@@ -278,6 +283,7 @@ llcl_completion_t llcl_callback(llcl_callback_fn call,
  * `word`: the caller's, aligned to 8 bytes, valid until it is set; a request with NULL here is
  * refused. Set it to 0 before, and wait with llcl_wait_word(context, word, 1, ...): failures end
  * the wait as well. Returns the struct by value. Any thread may call it.
+ * From: GASPI's notifications, as plain memory.
  */
 llcl_completion_t llcl_store_on(uint64_t *word);
 
@@ -287,6 +293,7 @@ llcl_completion_t llcl_store_on(uint64_t *word);
  * `word`: the caller's, aligned to 8 bytes, valid until all operations that name it have ended;
  * a request with NULL here is refused. Any number of operations may share it. Returns the
  * struct by value. Any thread may call it.
+ * From: fi_cntr of libfabric, as plain memory.
  */
 llcl_completion_t llcl_add_on(uint64_t *word);
 
@@ -491,6 +498,7 @@ typedef struct llcl_config_t {
  *
  * `config`: the caller's struct, which is overwritten.
  * LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_config_default(llcl_config_t *config);
 
@@ -513,6 +521,7 @@ llcl_status_t llcl_world_create(uint32_t size,
  * LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized: finalize it, and repeat;
  * LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: this process is a forked child of the one that made the
  * world. No other thread may use the world at the same time.
+ * From: llcl_world_create, which it undoes.
  */
 llcl_status_t llcl_world_free(llcl_world_t *world);
 
@@ -617,7 +626,8 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  * LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
  * context is being finalized; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a
  * thread or a socket. Where one rank is refused, the others are refused too, or find that it has
- * left. Threads of one rank must not call collective functions of one context at the same time. As
+ * left. Threads of one rank must not call collective functions of one context at the same time.
+ * From:
  * MPI_Comm_dup, and the several clients of GASNet-EX.
  */
 llcl_status_t llcl_context_duplicate(llcl_context_t *context,
@@ -683,7 +693,7 @@ void llcl_abort(llcl_context_t *context,
  * with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and
  * then calls that one, which ends the job.
  * Does not return. Any thread may call it, also inside a callback or a handler. It does not wait
- * for operations under way. It is GASNet's gasnet_exit.
+ * for operations under way. From: gasnet_exit of GASNet.
  */
 void llcl_exit(llcl_context_t *context,
                int32_t exit_code,
@@ -694,6 +704,7 @@ void llcl_exit(llcl_context_t *context,
  *
  * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
  * it.
+ * From: MPI_Comm_rank.
  */
 uint32_t llcl_rank(const llcl_context_t *context);
 
@@ -702,17 +713,20 @@ uint32_t llcl_rank(const llcl_context_t *context);
  *
  * `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
  * it.
+ * From: MPI_Comm_size.
  */
 uint32_t llcl_size(const llcl_context_t *context);
 
 /**
  * The version of the library that is loaded: major << 16 | minor << 8 | patch. Any thread may call
  * it.
+ * From: MPI_Get_library_version, as a number.
  */
 uint32_t llcl_version(void);
 
 /**
  * The version of the library that is loaded, as text. Static, never NULL. Any thread may call it.
+ * From: MPI_Get_library_version.
  */
 const char *llcl_version_string(void);
 
@@ -721,6 +735,7 @@ const char *llcl_version_string(void);
  *
  * `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+ * From: ibv_query_device of verbs and ucp_context_query of UCX.
  */
 llcl_status_t llcl_query(llcl_context_t *context,
                          llcl_capabilities_t *capabilities);
@@ -813,6 +828,7 @@ typedef struct llcl_peer_info_t {
  * LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left, or
  * the network has not reached it for a second;
  * LLCL_ERR_INVALID: `context` is NULL or there is no such rank. Any thread may call it.
+ * From: the health vector of GASPI (gaspi_state_vec_get).
  */
 llcl_status_t llcl_peer_alive(llcl_context_t *context,
                               uint32_t peer);
@@ -930,6 +946,7 @@ llcl_local_t llcl_local_address(const void *pointer);
  *
  * `remote`: an address. `offset`: bytes, modulo 2 to the 64th. The range is checked when the
  * address is used, not here. Any thread may call it.
+ * This library's own.
  */
 llcl_remote_t llcl_at(llcl_remote_t remote, uint64_t offset);
 
@@ -938,6 +955,7 @@ llcl_remote_t llcl_at(llcl_remote_t remote, uint64_t offset);
  *
  * `local`: an address. `offset`: bytes, modulo 2 to the 64th. The range is checked when the
  * address is used, not here. Any thread may call it.
+ * This library's own.
  */
 llcl_local_t llcl_local_at(llcl_local_t local, uint64_t offset);
 
@@ -1024,6 +1042,7 @@ llcl_status_t llcl_region_register(llcl_context_t *context,
  * LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
  * With any other status the wait has failed: the region has ended, but its memory stays mapped
  * here until a later free. Any thread may call it, once.
+ * From: MPI_Win_free, and ibv_dereg_mr of verbs.
  */
 llcl_status_t llcl_region_free(llcl_region_t *region);
 
@@ -1032,6 +1051,7 @@ llcl_status_t llcl_region_free(llcl_region_t *region);
  *
  * `region`: a handle of a live context. NULL for NULL and for a region that was freed. Any thread
  * may call it.
+ * From: the attribute MPI_WIN_BASE of MPI.
  */
 void *llcl_region_address(const llcl_region_t *region);
 
@@ -1040,6 +1060,7 @@ void *llcl_region_address(const llcl_region_t *region);
  *
  * `region`: a handle of a live context. 0 for NULL and for a region that was freed. Any thread may
  * call it.
+ * From: the attribute MPI_WIN_SIZE of MPI.
  */
 size_t llcl_region_size(const llcl_region_t *region);
 
@@ -1049,6 +1070,7 @@ size_t llcl_region_size(const llcl_region_t *region);
  * `region`: a handle of a live context; for NULL or a region that was freed the answer is an
  * address that operations refuse with LLCL_ERR_KEY. `offset`: bytes from the beginning of the
  * region; checked when the address is used, not here. Any thread may call it.
+ * This library's own.
  */
 llcl_local_t llcl_region_local(const llcl_region_t *region, uint64_t offset);
 
@@ -1058,6 +1080,7 @@ llcl_local_t llcl_region_local(const llcl_region_t *region, uint64_t offset);
  * `region`: a handle of a live context; for NULL or a region that was freed the answer is an
  * address that operations refuse with LLCL_ERR_KEY. `offset`: bytes from the beginning of the
  * region; checked when the address is used, not here. Any thread may call it.
+ * This library's own.
  */
 llcl_remote_t llcl_region_remote(const llcl_region_t *region, uint64_t offset);
 
@@ -1250,7 +1273,7 @@ typedef struct llcl_write_signal_params_t {
  * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
- * completions run. The interface is that of Endo and Taura's low-level communication layer
+ * completions run. From: the interface of Endo and Taura's low-level communication layer
  * (listing 1 there), with the reason of a refusal added.
  */
 llcl_status_t llcl_try_read_async(llcl_context_t *context,
@@ -1262,6 +1285,7 @@ llcl_status_t llcl_try_read_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_read_async(llcl_context_t *context, const llcl_read_params_t *params);
 
@@ -1272,6 +1296,7 @@ llcl_status_t llcl_read_async(llcl_context_t *context, const llcl_read_params_t 
  * `context` and `params`: as for llcl_try_read_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: shmem_getmem of OpenSHMEM.
  */
 llcl_status_t llcl_read(llcl_context_t *context,
                         const llcl_read_params_t *params);
@@ -1290,7 +1315,7 @@ llcl_status_t llcl_read(llcl_context_t *context,
  * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
- * completions run. The interface is that of Endo and Taura's low-level communication layer
+ * completions run. From: the interface of Endo and Taura's low-level communication layer
  * (listing 1 there), with the reason of a refusal added.
  */
 llcl_status_t llcl_try_write_async(llcl_context_t *context,
@@ -1302,6 +1327,7 @@ llcl_status_t llcl_try_write_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_write_async(llcl_context_t *context,
                                const llcl_write_params_t *params);
@@ -1313,6 +1339,7 @@ llcl_status_t llcl_write_async(llcl_context_t *context,
  * `context` and `params`: as for llcl_try_write_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: shmem_putmem of OpenSHMEM, but it ends when the data has arrived.
  */
 llcl_status_t llcl_write(llcl_context_t *context,
                          const llcl_write_params_t *params);
@@ -1332,7 +1359,7 @@ llcl_status_t llcl_write(llcl_context_t *context,
  * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
  * region) or LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
- * completions run. The form is that of the put with signal of OpenSHMEM 1.5 and of the
+ * completions run. From: the put with signal of OpenSHMEM 1.5 and of the
  * notification of GASPI.
  */
 llcl_status_t llcl_try_write_signal_async(llcl_context_t *context,
@@ -1344,6 +1371,7 @@ llcl_status_t llcl_try_write_signal_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_write_signal_async(llcl_context_t *context,
                                       const llcl_write_signal_params_t *params);
@@ -1355,6 +1383,7 @@ llcl_status_t llcl_write_signal_async(llcl_context_t *context,
  * `context` and `params`: as for llcl_try_write_signal_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: the put with signal of OpenSHMEM 1.5 (shmem_putmem_signal).
  */
 llcl_status_t llcl_write_signal(llcl_context_t *context,
                                 const llcl_write_signal_params_t *params);
@@ -1420,7 +1449,7 @@ typedef struct llcl_write_small_params_t {
  * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
- * completions run. It is the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+ * completions run. From: the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
  * system uses it.
  */
 llcl_status_t llcl_try_write_value_async(llcl_context_t *context,
@@ -1432,6 +1461,7 @@ llcl_status_t llcl_try_write_value_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_write_value_async(llcl_context_t *context,
                                      const llcl_write_value_params_t *params);
@@ -1443,6 +1473,7 @@ llcl_status_t llcl_write_value_async(llcl_context_t *context,
  * `context` and `params`: as for llcl_try_write_value_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: llcl_try_write_value_async, for whose end it waits.
  */
 llcl_status_t llcl_write_value(llcl_context_t *context,
                                const llcl_write_value_params_t *params);
@@ -1460,7 +1491,7 @@ llcl_status_t llcl_write_value(llcl_context_t *context,
  * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
- * completions run. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
+ * completions run. From: the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
  * system uses it.
  */
 llcl_status_t llcl_try_write_small_async(llcl_context_t *context,
@@ -1472,6 +1503,7 @@ llcl_status_t llcl_try_write_small_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_write_small_async(llcl_context_t *context,
                                      const llcl_write_small_params_t *params);
@@ -1483,6 +1515,7 @@ llcl_status_t llcl_write_small_async(llcl_context_t *context,
  * `context` and `params`: as for llcl_try_write_small_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: llcl_try_write_small_async, for whose end it waits.
  */
 llcl_status_t llcl_write_small(llcl_context_t *context,
                                const llcl_write_small_params_t *params);
@@ -1690,6 +1723,7 @@ llcl_status_t llcl_try_atomic_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_atomic_async(llcl_context_t *context,
                                 const llcl_atomic_params_t *params);
@@ -1701,6 +1735,7 @@ llcl_status_t llcl_atomic_async(llcl_context_t *context,
  * `context` and `params`: as for llcl_try_atomic_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: MPI_Fetch_and_op.
  */
 llcl_status_t llcl_atomic(llcl_context_t *context,
                           const llcl_atomic_params_t *params);
@@ -1778,6 +1813,7 @@ llcl_status_t llcl_try_fetch_add_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_fetch_add_async(llcl_context_t *context,
                                    const llcl_fetch_add_params_t *params);
@@ -1789,6 +1825,7 @@ llcl_status_t llcl_fetch_add_async(llcl_context_t *context,
  * `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: shmem_atomic_fetch_add of OpenSHMEM.
  */
 llcl_status_t llcl_fetch_add(llcl_context_t *context,
                              const llcl_fetch_add_params_t *params);
@@ -1818,6 +1855,7 @@ llcl_status_t llcl_try_compare_swap_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_compare_swap_async(llcl_context_t *context,
                                       const llcl_compare_swap_params_t *params);
@@ -1829,6 +1867,7 @@ llcl_status_t llcl_compare_swap_async(llcl_context_t *context,
  * `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
  * llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
  * ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+ * From: shmem_atomic_compare_swap of OpenSHMEM.
  */
 llcl_status_t llcl_compare_swap(llcl_context_t *context,
                                 const llcl_compare_swap_params_t *params);
@@ -2208,7 +2247,7 @@ llcl_status_t llcl_try_am_async(llcl_context_t *context,
  * running handlers and helping with progress, and sleeping if it takes long.
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
- * callback or handler LLCL_ERR_STATE. Any thread may call it.
+ * callback or handler LLCL_ERR_STATE. Any thread may call it. This library's own.
  */
 llcl_status_t llcl_am_async(llcl_context_t *context, const llcl_am_params_t *params);
 
@@ -2251,7 +2290,7 @@ llcl_status_t llcl_am_within(llcl_context_t *context,
  * LLCL_OK, whether a message has come or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
  * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
  * Any thread may call it; handlers run on it, and callbacks (not in offload mode).
- * It is GASNet's gasnet_AMPoll with a bound.
+ * From: gasnet_AMPoll of GASNet, with a bound.
  */
 llcl_status_t llcl_am_poll(llcl_context_t *context,
                            uint32_t most,
@@ -2270,8 +2309,7 @@ llcl_status_t llcl_am_poll(llcl_context_t *context,
  * LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
  * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
  * Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
- * mode).
- * From: GASNET_BLOCKUNTIL of GASNet, but without a condition in the call.
+ * mode). From: GASNET_BLOCKUNTIL of GASNet, but without a condition in the call.
  */
 llcl_status_t llcl_am_wait(llcl_context_t *context,
                            int64_t timeout_ns);
@@ -2329,7 +2367,7 @@ typedef struct llcl_am_view_t {
  * `message`: as the handler got it, or retained. The pointers in the view are valid as long as the
  * message; the payload of LONG is the program's own memory. `view`: the caller's struct, filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
- * It is the token of GASNet-EX, gex_Token_Info, with the message's arguments.
+ * From: the token of GASNet-EX, gex_Token_Info, with the message's arguments.
  */
 llcl_status_t llcl_am_view(const llcl_am_t *message,
                            llcl_am_view_t *view);
@@ -2351,8 +2389,8 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
  * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
  * error nothing has happened, and the message may be answered. If the sender has no handler when a
  * response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be
- * called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE. It is
- * GASNet's gasnet_AMReply.
+ * called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE.
+ * From: gasnet_AMReply of GASNet.
  */
 llcl_status_t llcl_am_respond(llcl_am_t *message,
                               const llcl_am_params_t *params);
@@ -2380,6 +2418,7 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
  * `message` is NULL, was answered or retained before, or as many messages are retained as
  * LLCL_AM_RETAINED allows. The message's slot is free again when the handler returns, so retained
  * messages take no credit from the senders. To be called in the handler, by its thread.
+ * From: the data that a UCX callback may keep (UCS_INPROGRESS).
  */
 llcl_am_t *llcl_am_retain(llcl_am_t *message);
 
@@ -2389,6 +2428,7 @@ llcl_am_t *llcl_am_retain(llcl_am_t *message);
  * `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
  * context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
+ * From: ucp_am_data_release of UCX.
  */
 llcl_status_t llcl_am_release(llcl_am_t *message);
 
@@ -2414,6 +2454,7 @@ typedef struct llcl_team_t llcl_team_t;
  * with more than 512 ranks 32 bytes for each), or as many regions exist as the configuration
  * allows; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may
  * call it.
+ * From: MPI_COMM_WORLD.
  */
 llcl_status_t llcl_team_world(llcl_context_t *context, llcl_team_t **team);
 
@@ -2471,6 +2512,7 @@ llcl_status_t llcl_team_create(llcl_context_t *context,
  * `team`: ended by this call, except the team of all ranks, which ends with the context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (see the conventions on
  * handles). No other thread may use the team at the same time.
+ * From: MPI_Comm_free.
  */
 llcl_status_t llcl_team_free(llcl_team_t *team);
 
@@ -2479,6 +2521,7 @@ llcl_status_t llcl_team_free(llcl_team_t *team);
  *
  * `team`: a live team; for NULL and for one that was freed the answer is 0xffffffff. Any thread
  * may call it.
+ * From: MPI_Comm_rank.
  */
 uint32_t llcl_team_rank(const llcl_team_t *team);
 
@@ -2487,6 +2530,7 @@ uint32_t llcl_team_rank(const llcl_team_t *team);
  *
  * `team`: a live team; for NULL and for one that was freed the answer is 0. Any thread may call
  * it.
+ * From: MPI_Comm_size.
  */
 uint32_t llcl_team_size(const llcl_team_t *team);
 
@@ -2495,6 +2539,7 @@ uint32_t llcl_team_size(const llcl_team_t *team);
  *
  * `team`: a live team. `rank`: a number below llcl_team_size. For NULL, a team that was freed and
  * any other number the answer is 0xffffffff. Any thread may call it.
+ * From: gex_TM_TranslateRankToJobrank of GASNet-EX, and MPI_Group_translate_ranks.
  */
 uint32_t llcl_team_peer(const llcl_team_t *team,
                         uint32_t rank);
@@ -2505,6 +2550,7 @@ uint32_t llcl_team_peer(const llcl_team_t *team,
  * `team`: a live team. `world_rank`: a number below llcl_size. For NULL, a team that was freed and
  * a rank that is not in the team the answer is 0xffffffff. Any thread may call it; its time grows
  * with the size of the team.
+ * From: gex_TM_TranslateJobrankToRank of GASNet-EX, and MPI_Group_translate_ranks.
  */
 uint32_t llcl_team_find(const llcl_team_t *team,
                         uint32_t world_rank);
@@ -2818,6 +2864,7 @@ llcl_status_t llcl_coll_start(llcl_coll_t *plan);
  * LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL;
  * LLCL_ERR_NO_MEMORY: a copy would exceed LLCL_COLL_MEMORY: the round has not begun, and the call
  * may be repeated. Other statuses, and threads: as llcl_coll_start.
+ * This library's own.
  */
 llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
                                    llcl_local_t send,
@@ -2861,6 +2908,7 @@ llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
  * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (see the
  * conventions on handles); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same
  * time; not inside a callback (LLCL_ERR_STATE).
+ * From: MPI_Request_free.
  */
 llcl_status_t llcl_coll_free(llcl_coll_t *plan);
 
@@ -2870,6 +2918,7 @@ llcl_status_t llcl_coll_free(llcl_coll_t *plan);
  * `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed.
  * Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
                               llcl_coll_info_t *info);
@@ -2933,7 +2982,7 @@ llcl_status_t llcl_broadcast_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count`
  * elements at the root. Also `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes;
  * ended by llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Reduce_init.
  */
 llcl_status_t llcl_reduce_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
@@ -2956,7 +3005,7 @@ llcl_status_t llcl_allreduce_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times
  * the team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the
  * context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gather_init.
  */
 llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
                                llcl_coll_t **plan);
@@ -2968,7 +3017,7 @@ llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
  * `receive`,
  * `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan
  * goes; ended by llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gatherv_init.
  */
 llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
                                 llcl_coll_t **plan);
@@ -2979,7 +3028,7 @@ llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`: `count` times the team's size at the root. `receive`:
  * `count` elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the
  * context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Scatter_init.
  */
 llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
                                 llcl_coll_t **plan);
@@ -2990,7 +3039,7 @@ llcl_status_t llcl_scatter_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for
  * each rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the
  * plan goes; ended by llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Scatterv_init.
  */
 llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
                                  llcl_coll_t **plan);
@@ -3001,8 +3050,7 @@ llcl_status_t llcl_scatterv_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's
  * size.
  * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
- * From: Bruck et al. 1997.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: Bruck et al. 1997.
  */
 llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
@@ -3013,7 +3061,7 @@ llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params, llcl_coll_t 
  * `receive`,
  * `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended
  * by llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Allgatherv_init.
  */
 llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
                                    llcl_coll_t **plan);
@@ -3024,8 +3072,7 @@ llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
  * `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th
  * block goes to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or
  * with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
- * From: Bruck et al. 1997.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: Bruck et al. 1997.
  */
 llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
@@ -3036,7 +3083,7 @@ llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params, llcl_coll_t *
  * `receive_counts`,
  * `receive_offsets`: a block for each rank. In place `receive_counts` and `receive_offsets`
  * describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Alltoallv_init.
  */
 llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
                                   llcl_coll_t **plan);
@@ -3049,7 +3096,7 @@ llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
  * elements. In place the input lies in `receive`, which then has room for it, and the result goes
  * to its beginning. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
  * llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Reduce_scatter_block_init.
  */
 llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
                                        llcl_coll_t **plan);
@@ -3061,7 +3108,7 @@ llcl_status_t llcl_reduce_scatter_init(const llcl_coll_params_t *params,
  * `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at
  * every rank. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
  * llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Reduce_scatter_init.
  */
 llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
                                         llcl_coll_t **plan);
@@ -3072,8 +3119,7 @@ llcl_status_t llcl_reduce_scatterv_init(const llcl_coll_params_t *params,
  *
  * `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
  * LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
- * LLCL_OK; other statuses, and threads: as llcl_barrier_init.
- * From: Hillis and Steele 1986.
+ * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: Hillis and Steele 1986.
  */
 llcl_status_t llcl_scan_init(const llcl_coll_params_t *params,
                              llcl_coll_t **plan);
@@ -3115,6 +3161,7 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
  *
  * `context`: a live context.
  * LLCL_OK; other statuses, and threads: as llcl_team_world, llcl_barrier_init and llcl_coll_wait.
+ * From: MPI_Barrier.
  */
 llcl_status_t llcl_barrier(llcl_context_t *context);
 
@@ -3124,6 +3171,7 @@ llcl_status_t llcl_barrier(llcl_context_t *context);
  *
  * `team`: a live team.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
+ * From: MPI_Barrier and shmem_team_sync of OpenSHMEM.
  */
 llcl_status_t llcl_team_barrier(llcl_team_t *team);
 
@@ -3132,6 +3180,7 @@ llcl_status_t llcl_team_barrier(llcl_team_t *team);
  *
  * `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Bcast.
  */
 llcl_status_t llcl_broadcast(const llcl_coll_params_t *params);
 
@@ -3140,6 +3189,7 @@ llcl_status_t llcl_broadcast(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Reduce.
  */
 llcl_status_t llcl_reduce(const llcl_coll_params_t *params);
 
@@ -3148,6 +3198,7 @@ llcl_status_t llcl_reduce(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Allreduce.
  */
 llcl_status_t llcl_allreduce(const llcl_coll_params_t *params);
 
@@ -3156,6 +3207,7 @@ llcl_status_t llcl_allreduce(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Gather.
  */
 llcl_status_t llcl_gather(const llcl_coll_params_t *params);
 
@@ -3164,6 +3216,7 @@ llcl_status_t llcl_gather(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Gatherv.
  */
 llcl_status_t llcl_gatherv(const llcl_coll_params_t *params);
 
@@ -3172,6 +3225,7 @@ llcl_status_t llcl_gatherv(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Scatter.
  */
 llcl_status_t llcl_scatter(const llcl_coll_params_t *params);
 
@@ -3180,6 +3234,7 @@ llcl_status_t llcl_scatter(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Scatterv.
  */
 llcl_status_t llcl_scatterv(const llcl_coll_params_t *params);
 
@@ -3188,6 +3243,7 @@ llcl_status_t llcl_scatterv(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Allgather.
  */
 llcl_status_t llcl_allgather(const llcl_coll_params_t *params);
 
@@ -3196,6 +3252,7 @@ llcl_status_t llcl_allgather(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Allgatherv.
  */
 llcl_status_t llcl_allgatherv(const llcl_coll_params_t *params);
 
@@ -3204,6 +3261,7 @@ llcl_status_t llcl_allgatherv(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Alltoall.
  */
 llcl_status_t llcl_alltoall(const llcl_coll_params_t *params);
 
@@ -3212,6 +3270,7 @@ llcl_status_t llcl_alltoall(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Alltoallv.
  */
 llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
 
@@ -3221,6 +3280,7 @@ llcl_status_t llcl_alltoallv(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Reduce_scatter_block.
  */
 llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
 
@@ -3229,6 +3289,7 @@ llcl_status_t llcl_reduce_scatter(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Reduce_scatter.
  */
 llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
 
@@ -3237,6 +3298,7 @@ llcl_status_t llcl_reduce_scatterv(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Scan.
  */
 llcl_status_t llcl_scan(const llcl_coll_params_t *params);
 
@@ -3246,6 +3308,7 @@ llcl_status_t llcl_scan(const llcl_coll_params_t *params);
  *
  * `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as
  * llcl_coll_wait.
+ * From: MPI_Exscan.
  */
 llcl_status_t llcl_exscan(const llcl_coll_params_t *params);
 
@@ -3343,6 +3406,8 @@ typedef struct llcl_stats_t {
  * `context`: a live context. `stats`: the caller's struct with its struct_size set; filled. The
  * counters are read one after the other, while other threads may change them.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+ * From: fi_cntr_read of libfabric reads such counts; the choice of counters is this library's
+ * own.
  */
 llcl_status_t llcl_stats_get(llcl_context_t *context, llcl_stats_t *stats);
 
@@ -3504,6 +3569,7 @@ llcl_status_t llcl_try_write_strided_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_write_strided_async(llcl_context_t *context,
                                        const llcl_strided_params_t *params);
@@ -3515,6 +3581,7 @@ llcl_status_t llcl_write_strided_async(llcl_context_t *context,
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
  * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * From: the strided put of ARMCI and of GASNet (VIS).
  */
 llcl_status_t llcl_write_strided(llcl_context_t *context,
                                  const llcl_strided_params_t *params);
@@ -3525,7 +3592,7 @@ llcl_status_t llcl_write_strided(llcl_context_t *context,
  * The destination is undefined until `on_complete`.
  * `context` and `params`: as of llcl_try_write_strided_async, with `signal_op` 0; order and
  * overlap: as there. LLCL_OK and all other statuses, and what the completion reports: as there.
- * Any thread may call it, also inside a callback. After the strided get of ARMCI and of GASNet.
+ * Any thread may call it, also inside a callback. From: the strided get of ARMCI and of GASNet.
  */
 llcl_status_t llcl_try_read_strided_async(llcl_context_t *context,
                                           const llcl_strided_params_t *params);
@@ -3535,6 +3602,7 @@ llcl_status_t llcl_try_read_strided_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_read_strided_async(llcl_context_t *context,
                                       const llcl_strided_params_t *params);
@@ -3546,6 +3614,7 @@ llcl_status_t llcl_read_strided_async(llcl_context_t *context,
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
  * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * From: the strided get of ARMCI and of GASNet (VIS).
  */
 llcl_status_t llcl_read_strided(llcl_context_t *context,
                                 const llcl_strided_params_t *params);
@@ -3583,6 +3652,7 @@ llcl_status_t llcl_try_writev_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_writev_async(llcl_context_t *context,
                                 const llcl_vector_params_t *params);
@@ -3594,6 +3664,7 @@ llcl_status_t llcl_writev_async(llcl_context_t *context,
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
  * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * From: writev of POSIX.
  */
 llcl_status_t llcl_writev(llcl_context_t *context, const llcl_vector_params_t *params);
 
@@ -3603,7 +3674,7 @@ llcl_status_t llcl_writev(llcl_context_t *context, const llcl_vector_params_t *p
  * The destination is undefined until `on_complete`.
  * `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0; order and overlap: as
  * there. LLCL_OK and all other statuses, and what the completion reports: as there.
- * Any thread may call it, also inside a callback. After POSIX's readv.
+ * Any thread may call it, also inside a callback. From: POSIX's readv.
  */
 llcl_status_t llcl_try_readv_async(llcl_context_t *context,
                                    const llcl_vector_params_t *params);
@@ -3613,6 +3684,7 @@ llcl_status_t llcl_try_readv_async(llcl_context_t *context,
  *
  * `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * This library's own.
  */
 llcl_status_t llcl_readv_async(llcl_context_t *context,
                                const llcl_vector_params_t *params);
@@ -3624,6 +3696,7 @@ llcl_status_t llcl_readv_async(llcl_context_t *context,
  * `context` and `params`: as there; `on_complete` must be llcl_no_completion().
  * LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
  * callback LLCL_ERR_STATE. Any thread may call it.
+ * From: readv of POSIX.
  */
 llcl_status_t llcl_readv(llcl_context_t *context, const llcl_vector_params_t *params);
 
@@ -3696,6 +3769,7 @@ llcl_status_t llcl_region_alias(llcl_region_t *region,
  * pending operation and no thread may use it any more.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or `alias` begins no alias of this region; LLCL_ERR_STATE: the
  * region was freed, and the alias ended with it. Any thread may call it.
+ * From: munmap of POSIX.
  */
 llcl_status_t llcl_region_unalias(llcl_region_t *region,
                                   void *alias);
@@ -3747,6 +3821,7 @@ llcl_status_t llcl_region_unalias(llcl_region_t *region,
  * Any thread may call it, also inside a callback, but threads of one rank must not call collective
  * functions of one team at the same time. The conventions say on which thread the completion
  * fires.
+ * From: MPI_Ibarrier, with a completion in place of the request.
  */
 llcl_status_t llcl_barrier_async(const llcl_coll_params_t *params);
 
@@ -3756,6 +3831,7 @@ llcl_status_t llcl_barrier_async(const llcl_coll_params_t *params);
  * `params`: as llcl_broadcast_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Ibcast, with a completion in place of the request.
  */
 llcl_status_t llcl_broadcast_async(const llcl_coll_params_t *params);
 
@@ -3765,6 +3841,7 @@ llcl_status_t llcl_broadcast_async(const llcl_coll_params_t *params);
  * `params`: as llcl_reduce_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Ireduce, with a completion in place of the request.
  */
 llcl_status_t llcl_reduce_async(const llcl_coll_params_t *params);
 
@@ -3774,6 +3851,7 @@ llcl_status_t llcl_reduce_async(const llcl_coll_params_t *params);
  * `params`: as llcl_allreduce_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Iallreduce, with a completion in place of the request.
  */
 llcl_status_t llcl_allreduce_async(const llcl_coll_params_t *params);
 
@@ -3783,6 +3861,7 @@ llcl_status_t llcl_allreduce_async(const llcl_coll_params_t *params);
  * `params`: as llcl_gather_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Igather, with a completion in place of the request.
  */
 llcl_status_t llcl_gather_async(const llcl_coll_params_t *params);
 
@@ -3792,6 +3871,7 @@ llcl_status_t llcl_gather_async(const llcl_coll_params_t *params);
  * `params`: as llcl_gatherv_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Igatherv, with a completion in place of the request.
  */
 llcl_status_t llcl_gatherv_async(const llcl_coll_params_t *params);
 
@@ -3801,6 +3881,7 @@ llcl_status_t llcl_gatherv_async(const llcl_coll_params_t *params);
  * `params`: as llcl_scatter_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Iscatter, with a completion in place of the request.
  */
 llcl_status_t llcl_scatter_async(const llcl_coll_params_t *params);
 
@@ -3810,6 +3891,7 @@ llcl_status_t llcl_scatter_async(const llcl_coll_params_t *params);
  * `params`: as llcl_scatterv_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Iscatterv, with a completion in place of the request.
  */
 llcl_status_t llcl_scatterv_async(const llcl_coll_params_t *params);
 
@@ -3819,6 +3901,7 @@ llcl_status_t llcl_scatterv_async(const llcl_coll_params_t *params);
  * `params`: as llcl_allgather_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Iallgather, with a completion in place of the request.
  */
 llcl_status_t llcl_allgather_async(const llcl_coll_params_t *params);
 
@@ -3828,6 +3911,7 @@ llcl_status_t llcl_allgather_async(const llcl_coll_params_t *params);
  * `params`: as llcl_allgatherv_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Iallgatherv, with a completion in place of the request.
  */
 llcl_status_t llcl_allgatherv_async(const llcl_coll_params_t *params);
 
@@ -3837,6 +3921,7 @@ llcl_status_t llcl_allgatherv_async(const llcl_coll_params_t *params);
  * `params`: as llcl_alltoall_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Ialltoall, with a completion in place of the request.
  */
 llcl_status_t llcl_alltoall_async(const llcl_coll_params_t *params);
 
@@ -3846,6 +3931,7 @@ llcl_status_t llcl_alltoall_async(const llcl_coll_params_t *params);
  * `params`: as llcl_alltoallv_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Ialltoallv, with a completion in place of the request.
  */
 llcl_status_t llcl_alltoallv_async(const llcl_coll_params_t *params);
 
@@ -3856,6 +3942,7 @@ llcl_status_t llcl_alltoallv_async(const llcl_coll_params_t *params);
  * `params`: as llcl_reduce_scatter_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Ireduce_scatter_block, with a completion in place of the request.
  */
 llcl_status_t llcl_reduce_scatter_async(const llcl_coll_params_t *params);
 
@@ -3865,6 +3952,7 @@ llcl_status_t llcl_reduce_scatter_async(const llcl_coll_params_t *params);
  * `params`: as llcl_reduce_scatterv_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Ireduce_scatter, with a completion in place of the request.
  */
 llcl_status_t llcl_reduce_scatterv_async(const llcl_coll_params_t *params);
 
@@ -3875,6 +3963,7 @@ llcl_status_t llcl_reduce_scatterv_async(const llcl_coll_params_t *params);
  * `params`: as llcl_scan_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Iscan, with a completion in place of the request.
  */
 llcl_status_t llcl_scan_async(const llcl_coll_params_t *params);
 
@@ -3885,6 +3974,7 @@ llcl_status_t llcl_scan_async(const llcl_coll_params_t *params);
  * `params`: as llcl_exscan_init, read during the call; `on_complete` must not be
  * llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
  * as llcl_barrier_async.
+ * From: MPI_Iexscan, with a completion in place of the request.
  */
 llcl_status_t llcl_exscan_async(const llcl_coll_params_t *params);
 

@@ -1,5 +1,5 @@
 # Checks that every constant, type, struct field and function of the header has a comment of its own, and that a function's
-# comment names each parameter and each status and says which threads may call it; that every struct has an initialiser; and
+# comment names each parameter and each status, says which threads may call it and where the design comes from; that every struct has an initialiser; and
 # that no comment uses an inner term of the library.
 function complain(what) { print "check-header: " what > "/dev/stderr"; bad = 1 }
 
@@ -36,6 +36,7 @@ function check_function(text, comment,   name, list, n, i, parameter, parts) {
         if (index(comment, "`" parameter "`") == 0) complain(name ": the documentation does not name parameter `" parameter "`")
     }
     if (text ~ /^ *llcl_status_t /  && comment !~ /LLCL_(OK|RETRY|ERR)/) complain(name ": the documentation names no status")
+    if (comment !~ /From:|This library's own/) complain(name ": the documentation does not say where the design comes from")
     if (comment !~ /[Tt]hread/) complain(name ": the documentation says nothing about threads")
 }
 function initialiser_of(struct_name) {

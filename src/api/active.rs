@@ -201,7 +201,7 @@ unsafe fn try_longer(
 /// running handlers and helping with progress, and sleeping if it takes long.
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
-/// callback or handler LLCL_ERR_STATE. Any thread may call it.
+/// callback or handler LLCL_ERR_STATE. Any thread may call it. This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_async(
     context: *mut llcl_context_t,
@@ -277,7 +277,7 @@ pub unsafe extern "C" fn llcl_am_within(
 /// LLCL_OK, whether a message has come or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
 /// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
 /// Any thread may call it; handlers run on it, and callbacks (not in offload mode).
-/// It is GASNet's gasnet_AMPoll with a bound.
+/// From: gasnet_AMPoll of GASNet, with a bound.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_poll(
     context: *mut llcl_context_t,
@@ -346,8 +346,7 @@ unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> ll
 /// LLCL_ERR_TIMEOUT: none within the time; LLCL_ERR_INVALID: NULL;
 /// LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
 /// Any thread may call it; handlers run on it as am_handlers says, and callbacks (not in offload
-/// mode).
-/// From: GASNET_BLOCKUNTIL of GASNet, but without a condition in the call.
+/// mode). From: GASNET_BLOCKUNTIL of GASNet, but without a condition in the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_wait(
     context: *mut llcl_context_t,

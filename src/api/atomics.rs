@@ -222,6 +222,7 @@ pub unsafe extern "C" fn llcl_try_atomic_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_atomic_async(
     context: *mut llcl_context_t,
@@ -237,6 +238,7 @@ pub unsafe extern "C" fn llcl_atomic_async(
 /// `context` and `params`: as for llcl_try_atomic_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: MPI_Fetch_and_op.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_atomic(
     context: *mut llcl_context_t,

@@ -231,7 +231,7 @@ pub unsafe extern "C" fn llcl_broadcast_init(
 /// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count`
 /// elements at the root. Also `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes;
 /// ended by llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Reduce_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_init(
     params: *const llcl_coll_params_t,
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn llcl_allreduce_init(
 /// `params`: read during the call. `send`: `count` elements at every rank. `receive`: `count` times
 /// the team's size at the root. `plan`: where the plan goes; ended by llcl_coll_free or with the
 /// context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gather_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gather_init(
     params: *const llcl_coll_params_t,
@@ -278,7 +278,7 @@ pub unsafe extern "C" fn llcl_gather_init(
 /// `receive`,
 /// `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan
 /// goes; ended by llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gatherv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv_init(
     params: *const llcl_coll_params_t,
@@ -293,7 +293,7 @@ pub unsafe extern "C" fn llcl_gatherv_init(
 /// `params`: read during the call. `send`: `count` times the team's size at the root. `receive`:
 /// `count` elements at every rank. `plan`: where the plan goes; ended by llcl_coll_free or with the
 /// context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Scatter_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatter_init(
     params: *const llcl_coll_params_t,
@@ -308,7 +308,7 @@ pub unsafe extern "C" fn llcl_scatter_init(
 /// `params`: read during the call. `send`, `send_counts`, `send_offsets`: at the root, a block for
 /// each rank. `receive`: `count` elements, which may differ from rank to rank. `plan`: where the
 /// plan goes; ended by llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Scatterv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatterv_init(
     params: *const llcl_coll_params_t,
@@ -323,8 +323,7 @@ pub unsafe extern "C" fn llcl_scatterv_init(
 /// `params`: read during the call. `send`: `count` elements. `receive`: `count` times the team's
 /// size.
 /// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
-/// From: Bruck et al. 1997.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: Bruck et al. 1997.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather_init(
     params: *const llcl_coll_params_t,
@@ -340,7 +339,7 @@ pub unsafe extern "C" fn llcl_allgather_init(
 /// `receive`,
 /// `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended
 /// by llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Allgatherv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv_init(
     params: *const llcl_coll_params_t,
@@ -355,8 +354,7 @@ pub unsafe extern "C" fn llcl_allgatherv_init(
 /// `params`: read during the call. `send` and `receive`: `count` times the team's size: the r-th
 /// block goes to, or comes from, rank r. `plan`: where the plan goes; ended by llcl_coll_free or
 /// with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
-/// From: Bruck et al. 1997.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: Bruck et al. 1997.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoall_init(
     params: *const llcl_coll_params_t,
@@ -372,7 +370,7 @@ pub unsafe extern "C" fn llcl_alltoall_init(
 /// `receive_counts`,
 /// `receive_offsets`: a block for each rank. In place `receive_counts` and `receive_offsets`
 /// describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Alltoallv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv_init(
     params: *const llcl_coll_params_t,
@@ -389,7 +387,7 @@ pub unsafe extern "C" fn llcl_alltoallv_init(
 /// elements. In place the input lies in `receive`, which then has room for it, and the result goes
 /// to its beginning. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
 /// llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Reduce_scatter_block_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatter_init(
     params: *const llcl_coll_params_t,
@@ -405,7 +403,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter_init(
 /// `receive`: this rank's block. `receive_counts`: the length of each rank's block, the same at
 /// every rank. `op`, and `function` for LLCL_OP_USER. `plan`: where the plan goes; ended by
 /// llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Reduce_scatter_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatterv_init(
     params: *const llcl_coll_params_t,
@@ -420,8 +418,7 @@ pub unsafe extern "C" fn llcl_reduce_scatterv_init(
 ///
 /// `params`: read during the call. `send` and `receive`: `count` elements. `op`, and `function` for
 /// LLCL_OP_USER. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
-/// LLCL_OK; other statuses, and threads: as llcl_barrier_init.
-/// From: Hillis and Steele 1986.
+/// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: Hillis and Steele 1986.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scan_init(
     params: *const llcl_coll_params_t,

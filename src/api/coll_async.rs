@@ -49,6 +49,7 @@ use crate::coll::problem::Operation;
 /// Any thread may call it, also inside a callback, but threads of one rank must not call collective
 /// functions of one team at the same time. The conventions say on which thread the completion
 /// fires.
+/// From: MPI_Ibarrier, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -60,6 +61,7 @@ pub unsafe extern "C" fn llcl_barrier_async(params: *const llcl_coll_params_t) -
 /// `params`: as llcl_broadcast_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Ibcast, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_broadcast_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -71,6 +73,7 @@ pub unsafe extern "C" fn llcl_broadcast_async(params: *const llcl_coll_params_t)
 /// `params`: as llcl_reduce_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Ireduce, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -82,6 +85,7 @@ pub unsafe extern "C" fn llcl_reduce_async(params: *const llcl_coll_params_t) ->
 /// `params`: as llcl_allreduce_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Iallreduce, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allreduce_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -93,6 +97,7 @@ pub unsafe extern "C" fn llcl_allreduce_async(params: *const llcl_coll_params_t)
 /// `params`: as llcl_gather_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Igather, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gather_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -104,6 +109,7 @@ pub unsafe extern "C" fn llcl_gather_async(params: *const llcl_coll_params_t) ->
 /// `params`: as llcl_gatherv_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Igatherv, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -115,6 +121,7 @@ pub unsafe extern "C" fn llcl_gatherv_async(params: *const llcl_coll_params_t) -
 /// `params`: as llcl_scatter_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Iscatter, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatter_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -126,6 +133,7 @@ pub unsafe extern "C" fn llcl_scatter_async(params: *const llcl_coll_params_t) -
 /// `params`: as llcl_scatterv_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Iscatterv, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatterv_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -137,6 +145,7 @@ pub unsafe extern "C" fn llcl_scatterv_async(params: *const llcl_coll_params_t) 
 /// `params`: as llcl_allgather_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Iallgather, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -148,6 +157,7 @@ pub unsafe extern "C" fn llcl_allgather_async(params: *const llcl_coll_params_t)
 /// `params`: as llcl_allgatherv_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Iallgatherv, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -159,6 +169,7 @@ pub unsafe extern "C" fn llcl_allgatherv_async(params: *const llcl_coll_params_t
 /// `params`: as llcl_alltoall_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Ialltoall, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoall_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -170,6 +181,7 @@ pub unsafe extern "C" fn llcl_alltoall_async(params: *const llcl_coll_params_t) 
 /// `params`: as llcl_alltoallv_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Ialltoallv, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -182,6 +194,7 @@ pub unsafe extern "C" fn llcl_alltoallv_async(params: *const llcl_coll_params_t)
 /// `params`: as llcl_reduce_scatter_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Ireduce_scatter_block, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatter_async(
     params: *const llcl_coll_params_t,
@@ -195,6 +208,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter_async(
 /// `params`: as llcl_reduce_scatterv_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Ireduce_scatter, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatterv_async(
     params: *const llcl_coll_params_t,
@@ -209,6 +223,7 @@ pub unsafe extern "C" fn llcl_reduce_scatterv_async(
 /// `params`: as llcl_scan_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Iscan, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scan_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -221,6 +236,7 @@ pub unsafe extern "C" fn llcl_scan_async(params: *const llcl_coll_params_t) -> l
 /// `params`: as llcl_exscan_init, read during the call; `on_complete` must not be
 /// llcl_no_completion(). LLCL_OK: accepted; other statuses, those of the completion, and threads:
 /// as llcl_barrier_async.
+/// From: MPI_Iexscan, with a completion in place of the request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_exscan_async(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.

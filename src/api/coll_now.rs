@@ -28,6 +28,7 @@ use crate::coll::problem::Operation;
 ///
 /// `context`: a live context.
 /// LLCL_OK; other statuses, and threads: as llcl_team_world, llcl_barrier_init and llcl_coll_wait.
+/// From: MPI_Barrier.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier(context: *mut llcl_context_t) -> llcl_status_t {
     guard(|| {
@@ -44,6 +45,7 @@ pub unsafe extern "C" fn llcl_barrier(context: *mut llcl_context_t) -> llcl_stat
 ///
 /// `team`: a live team.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init and llcl_coll_wait.
+/// From: MPI_Barrier and shmem_team_sync of OpenSHMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_barrier(team: *mut llcl_team_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -54,6 +56,7 @@ pub unsafe extern "C" fn llcl_team_barrier(team: *mut llcl_team_t) -> llcl_statu
 ///
 /// `params`: as llcl_broadcast_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Bcast.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_broadcast(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -64,6 +67,7 @@ pub unsafe extern "C" fn llcl_broadcast(params: *const llcl_coll_params_t) -> ll
 ///
 /// `params`: as llcl_reduce_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Reduce.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -74,6 +78,7 @@ pub unsafe extern "C" fn llcl_reduce(params: *const llcl_coll_params_t) -> llcl_
 ///
 /// `params`: as llcl_allreduce_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Allreduce.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allreduce(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -84,6 +89,7 @@ pub unsafe extern "C" fn llcl_allreduce(params: *const llcl_coll_params_t) -> ll
 ///
 /// `params`: as llcl_gather_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Gather.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gather(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -94,6 +100,7 @@ pub unsafe extern "C" fn llcl_gather(params: *const llcl_coll_params_t) -> llcl_
 ///
 /// `params`: as llcl_gatherv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Gatherv.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -104,6 +111,7 @@ pub unsafe extern "C" fn llcl_gatherv(params: *const llcl_coll_params_t) -> llcl
 ///
 /// `params`: as llcl_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Scatter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatter(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -114,6 +122,7 @@ pub unsafe extern "C" fn llcl_scatter(params: *const llcl_coll_params_t) -> llcl
 ///
 /// `params`: as llcl_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Scatterv.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scatterv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -124,6 +133,7 @@ pub unsafe extern "C" fn llcl_scatterv(params: *const llcl_coll_params_t) -> llc
 ///
 /// `params`: as llcl_allgather_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Allgather.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -134,6 +144,7 @@ pub unsafe extern "C" fn llcl_allgather(params: *const llcl_coll_params_t) -> ll
 ///
 /// `params`: as llcl_allgatherv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Allgatherv.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -144,6 +155,7 @@ pub unsafe extern "C" fn llcl_allgatherv(params: *const llcl_coll_params_t) -> l
 ///
 /// `params`: as llcl_alltoall_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Alltoall.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoall(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -154,6 +166,7 @@ pub unsafe extern "C" fn llcl_alltoall(params: *const llcl_coll_params_t) -> llc
 ///
 /// `params`: as llcl_alltoallv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Alltoallv.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -165,6 +178,7 @@ pub unsafe extern "C" fn llcl_alltoallv(params: *const llcl_coll_params_t) -> ll
 ///
 /// `params`: as llcl_reduce_scatter_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Reduce_scatter_block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -175,6 +189,7 @@ pub unsafe extern "C" fn llcl_reduce_scatter(params: *const llcl_coll_params_t) 
 ///
 /// `params`: as llcl_reduce_scatterv_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Reduce_scatter.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_reduce_scatterv(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -185,6 +200,7 @@ pub unsafe extern "C" fn llcl_reduce_scatterv(params: *const llcl_coll_params_t)
 ///
 /// `params`: as llcl_scan_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Scan.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_scan(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.
@@ -196,6 +212,7 @@ pub unsafe extern "C" fn llcl_scan(params: *const llcl_coll_params_t) -> llcl_st
 ///
 /// `params`: as llcl_exscan_init. LLCL_OK; other statuses, and threads: as there, and as
 /// llcl_coll_wait.
+/// From: MPI_Exscan.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_exscan(params: *const llcl_coll_params_t) -> llcl_status_t {
     // SAFETY: as the contract says.

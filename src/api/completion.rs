@@ -60,6 +60,7 @@ const fn make(kind: u32, call: llcl_callback_fn, target: *mut c_void) -> llcl_co
 /// The completion that does nothing. llcl_flush waits for the end of such an operation.
 ///
 /// Returns the struct by value. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_no_completion() -> llcl_completion_t {
     make(LLCL_COMPLETE_NONE, None, std::ptr::null_mut())
@@ -70,6 +71,7 @@ pub extern "C" fn llcl_no_completion() -> llcl_completion_t {
 /// `call`: the function; a request with NULL here is refused. `data`: its first argument, may be
 /// NULL. Returns the struct by value. Any thread may call it. The conventions say on which thread
 /// the function runs.
+/// From: the completion callbacks of UCX (ucp_send_nbx_callback_t).
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_callback(call: llcl_callback_fn, data: *mut c_void) -> llcl_completion_t {
     make(LLCL_COMPLETE_CALL, call, data)
@@ -80,6 +82,7 @@ pub extern "C" fn llcl_callback(call: llcl_callback_fn, data: *mut c_void) -> ll
 /// `word`: the caller's, aligned to 8 bytes, valid until it is set; a request with NULL here is
 /// refused. Set it to 0 before, and wait with llcl_wait_word(context, word, 1, ...): failures end
 /// the wait as well. Returns the struct by value. Any thread may call it.
+/// From: GASPI's notifications, as plain memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_store_on(word: *mut u64) -> llcl_completion_t {
     make(LLCL_COMPLETE_STORE, None, word.cast())
@@ -90,6 +93,7 @@ pub extern "C" fn llcl_store_on(word: *mut u64) -> llcl_completion_t {
 /// `word`: the caller's, aligned to 8 bytes, valid until all operations that name it have ended;
 /// a request with NULL here is refused. Any number of operations may share it. Returns the
 /// struct by value. Any thread may call it.
+/// From: fi_cntr of libfabric, as plain memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_add_on(word: *mut u64) -> llcl_completion_t {
     make(LLCL_COMPLETE_ADD, None, word.cast())

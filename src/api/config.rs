@@ -150,6 +150,7 @@ pub struct llcl_config_t {
 ///
 /// `config`: the caller's struct, which is overwritten.
 /// LLCL_OK; LLCL_ERR_INVALID if `config` is NULL. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_config_default(config: *mut llcl_config_t) -> llcl_status_t {
     guard(|| {
@@ -327,6 +328,7 @@ pub unsafe extern "C" fn llcl_world_create(
 /// LLCL_OK; LLCL_RETRY_BUSY: a rank has not been finalized: finalize it, and repeat;
 /// LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: this process is a forked child of the one that made the
 /// world. No other thread may use the world at the same time.
+/// From: llcl_world_create, which it undoes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_world_free(world: *mut llcl_world_t) -> llcl_status_t {
     guard(|| {

@@ -75,6 +75,8 @@ pub struct llcl_stats_t {
 /// `context`: a live context. `stats`: the caller's struct with its struct_size set; filled. The
 /// counters are read one after the other, while other threads may change them.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+/// From: fi_cntr_read of libfabric reads such counts; the choice of counters is this library's
+/// own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_stats_get(
     context: *mut llcl_context_t,

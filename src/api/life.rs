@@ -163,7 +163,8 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
 /// LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
 /// context is being finalized; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a
 /// thread or a socket. Where one rank is refused, the others are refused too, or find that it has
-/// left. Threads of one rank must not call collective functions of one context at the same time. As
+/// left. Threads of one rank must not call collective functions of one context at the same time.
+/// From:
 /// MPI_Comm_dup, and the several clients of GASNet-EX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_context_duplicate(
@@ -286,7 +287,7 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 /// with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and
 /// then calls that one, which ends the job.
 /// Does not return. Any thread may call it, also inside a callback or a handler. It does not wait
-/// for operations under way. It is GASNet's gasnet_exit.
+/// for operations under way. From: gasnet_exit of GASNet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32, grace_ms: u32) {
     static ENDING: AtomicBool = AtomicBool::new(false);
@@ -319,6 +320,7 @@ const GRACE_MS: u32 = 2000;
 ///
 /// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
 /// it.
+/// From: MPI_Comm_rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_rank(context: *const llcl_context_t) -> u32 {
     // SAFETY: the caller gives NULL or a context of llcl_init.
@@ -329,6 +331,7 @@ pub unsafe extern "C" fn llcl_rank(context: *const llcl_context_t) -> u32 {
 ///
 /// `context`: a live context; for NULL and one that has ended the answer is 0. Any thread may call
 /// it.
+/// From: MPI_Comm_size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_size(context: *const llcl_context_t) -> u32 {
     // SAFETY: the caller gives NULL or a context of llcl_init.
@@ -337,12 +340,14 @@ pub unsafe extern "C" fn llcl_size(context: *const llcl_context_t) -> u32 {
 
 /// The version of the library that is loaded: major << 16 | minor << 8 | patch. Any thread may call
 /// it.
+/// From: MPI_Get_library_version, as a number.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_version() -> u32 {
     LLCL_VERSION_MAJOR << 16 | LLCL_VERSION_MINOR << 8 | LLCL_VERSION_PATCH
 }
 
 /// The version of the library that is loaded, as text. Static, never NULL. Any thread may call it.
+/// From: MPI_Get_library_version.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_version_string() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
@@ -352,6 +357,7 @@ pub extern "C" fn llcl_version_string() -> *const c_char {
 ///
 /// `context`: a live context. `capabilities`: the caller's struct with its struct_size set; filled.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size. Any thread may call it.
+/// From: ibv_query_device of verbs and ucp_context_query of UCX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_query(
     context: *mut llcl_context_t,

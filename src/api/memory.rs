@@ -73,6 +73,7 @@ pub extern "C" fn llcl_local_address(pointer: *const c_void) -> llcl_local_t {
 ///
 /// `remote`: an address. `offset`: bytes, modulo 2 to the 64th. The range is checked when the
 /// address is used, not here. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_at(remote: llcl_remote_t, offset: u64) -> llcl_remote_t {
     llcl_remote_t { offset: remote.offset.wrapping_add(offset), ..remote }
@@ -82,6 +83,7 @@ pub extern "C" fn llcl_at(remote: llcl_remote_t, offset: u64) -> llcl_remote_t {
 ///
 /// `local`: an address. `offset`: bytes, modulo 2 to the 64th. The range is checked when the
 /// address is used, not here. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_local_at(local: llcl_local_t, offset: u64) -> llcl_local_t {
     llcl_local_t { offset: local.offset.wrapping_add(offset), ..local }
@@ -250,6 +252,7 @@ pub unsafe extern "C" fn llcl_region_register(
 /// LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
 /// With any other status the wait has failed: the region has ended, but its memory stays mapped
 /// here until a later free. Any thread may call it, once.
+/// From: MPI_Win_free, and ibv_dereg_mr of verbs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_free(region: *mut llcl_region_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -260,6 +263,7 @@ pub unsafe extern "C" fn llcl_region_free(region: *mut llcl_region_t) -> llcl_st
 ///
 /// `region`: a handle of a live context. NULL for NULL and for a region that was freed. Any thread
 /// may call it.
+/// From: the attribute MPI_WIN_BASE of MPI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_address(region: *const llcl_region_t) -> *mut c_void {
     // SAFETY: the caller gives NULL or a handle of a live context.
@@ -270,6 +274,7 @@ pub unsafe extern "C" fn llcl_region_address(region: *const llcl_region_t) -> *m
 ///
 /// `region`: a handle of a live context. 0 for NULL and for a region that was freed. Any thread may
 /// call it.
+/// From: the attribute MPI_WIN_SIZE of MPI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_size(region: *const llcl_region_t) -> usize {
     // SAFETY: the caller gives NULL or a handle of a live context.
@@ -281,6 +286,7 @@ pub unsafe extern "C" fn llcl_region_size(region: *const llcl_region_t) -> usize
 /// `region`: a handle of a live context; for NULL or a region that was freed the answer is an
 /// address that operations refuse with LLCL_ERR_KEY. `offset`: bytes from the beginning of the
 /// region; checked when the address is used, not here. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_local(
     region: *const llcl_region_t,
@@ -296,6 +302,7 @@ pub unsafe extern "C" fn llcl_region_local(
 /// `region`: a handle of a live context; for NULL or a region that was freed the answer is an
 /// address that operations refuse with LLCL_ERR_KEY. `offset`: bytes from the beginning of the
 /// region; checked when the address is used, not here. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_remote(
     region: *const llcl_region_t,

@@ -49,7 +49,7 @@ pub struct llcl_am_view_t {
 /// `message`: as the handler got it, or retained. The pointers in the view are valid as long as the
 /// message; the payload of LONG is the program's own memory. `view`: the caller's struct, filled.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
-/// It is the token of GASNet-EX, gex_Token_Info, with the message's arguments.
+/// From: the token of GASNet-EX, gex_Token_Info, with the message's arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_view(
     message: *const llcl_am_t,
@@ -107,8 +107,8 @@ pub unsafe extern "C" fn llcl_am_view(
 /// LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
 /// error nothing has happened, and the message may be answered. If the sender has no handler when a
 /// response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be
-/// called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE. It is
-/// GASNet's gasnet_AMReply.
+/// called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE.
+/// From: gasnet_AMReply of GASNet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_respond(
     message: *mut llcl_am_t,
@@ -164,6 +164,7 @@ pub unsafe extern "C" fn llcl_am_reply(
 /// `message` is NULL, was answered or retained before, or as many messages are retained as
 /// LLCL_AM_RETAINED allows. The message's slot is free again when the handler returns, so retained
 /// messages take no credit from the senders. To be called in the handler, by its thread.
+/// From: the data that a UCX callback may keep (UCS_INPROGRESS).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am_t {
     guard_value(std::ptr::null_mut(), || {
@@ -178,6 +179,7 @@ pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am
 /// `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
 /// context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
+/// From: ucp_am_data_release of UCX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status_t {
     guard(|| {

@@ -154,6 +154,7 @@ pub unsafe extern "C" fn llcl_try_write_strided_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_strided_async(
     context: *mut llcl_context_t,
@@ -175,6 +176,7 @@ pub unsafe extern "C" fn llcl_write_strided_async(
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
 /// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// From: the strided put of ARMCI and of GASNet (VIS).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_strided(
     context: *mut llcl_context_t,
@@ -195,7 +197,7 @@ pub unsafe extern "C" fn llcl_write_strided(
 /// The destination is undefined until `on_complete`.
 /// `context` and `params`: as of llcl_try_write_strided_async, with `signal_op` 0; order and
 /// overlap: as there. LLCL_OK and all other statuses, and what the completion reports: as there.
-/// Any thread may call it, also inside a callback. After the strided get of ARMCI and of GASNet.
+/// Any thread may call it, also inside a callback. From: the strided get of ARMCI and of GASNet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_read_strided_async(
     context: *mut llcl_context_t,
@@ -215,6 +217,7 @@ pub unsafe extern "C" fn llcl_try_read_strided_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_read_strided_async(
     context: *mut llcl_context_t,
@@ -236,6 +239,7 @@ pub unsafe extern "C" fn llcl_read_strided_async(
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
 /// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// From: the strided get of ARMCI and of GASNet (VIS).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_read_strided(
     context: *mut llcl_context_t,
@@ -293,6 +297,7 @@ pub unsafe extern "C" fn llcl_try_writev_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_writev_async(
     context: *mut llcl_context_t,
@@ -314,6 +319,7 @@ pub unsafe extern "C" fn llcl_writev_async(
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
 /// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// From: writev of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_writev(
     context: *mut llcl_context_t,
@@ -330,7 +336,7 @@ pub unsafe extern "C" fn llcl_writev(
 /// The destination is undefined until `on_complete`.
 /// `context` and `params`: as of llcl_try_writev_async, with `signal_op` 0; order and overlap: as
 /// there. LLCL_OK and all other statuses, and what the completion reports: as there.
-/// Any thread may call it, also inside a callback. After POSIX's readv.
+/// Any thread may call it, also inside a callback. From: POSIX's readv.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_readv_async(
     context: *mut llcl_context_t,
@@ -350,6 +356,7 @@ pub unsafe extern "C" fn llcl_try_readv_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_readv_async(
     context: *mut llcl_context_t,
@@ -371,6 +378,7 @@ pub unsafe extern "C" fn llcl_readv_async(
 /// `context` and `params`: as there; `on_complete` must be llcl_no_completion().
 /// LLCL_OK: done; else an error as there, or the one with which the operation ended; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// From: readv of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_readv(
     context: *mut llcl_context_t,

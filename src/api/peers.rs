@@ -71,6 +71,7 @@ pub struct llcl_peer_info_t {
 /// LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left, or
 /// the network has not reached it for a second;
 /// LLCL_ERR_INVALID: `context` is NULL or there is no such rank. Any thread may call it.
+/// From: the health vector of GASPI (gaspi_state_vec_get).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_peer_alive(context: *mut llcl_context_t, peer: u32) -> llcl_status_t {
     guard(|| {

@@ -102,6 +102,7 @@ pub unsafe extern "C" fn llcl_region_alias(
 /// pending operation and no thread may use it any more.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or `alias` begins no alias of this region; LLCL_ERR_STATE: the
 /// region was freed, and the alias ended with it. Any thread may call it.
+/// From: munmap of POSIX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_unalias(
     region: *mut llcl_region_t,

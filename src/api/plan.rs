@@ -239,6 +239,7 @@ pub unsafe extern "C" fn llcl_coll_start(plan: *mut llcl_coll_t) -> llcl_status_
 /// LLCL_ERR_INVALID: the two overlap, the plan was made without LLCL_COLL_REBIND, or NULL;
 /// LLCL_ERR_NO_MEMORY: a copy would exceed LLCL_COLL_MEMORY: the round has not begun, and the call
 /// may be repeated. Other statuses, and threads: as llcl_coll_start.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_start_with(
     plan: *mut llcl_coll_t,
@@ -290,6 +291,7 @@ pub unsafe extern "C" fn llcl_coll_wait(plan: *mut llcl_coll_t, timeout_ns: i64)
 /// LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (see the
 /// conventions on handles); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same
 /// time; not inside a callback (LLCL_ERR_STATE).
+/// From: MPI_Request_free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_free(plan: *mut llcl_coll_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -301,6 +303,7 @@ pub unsafe extern "C" fn llcl_coll_free(plan: *mut llcl_coll_t) -> llcl_status_t
 /// `plan`: a live plan. `info`: the caller's struct with its struct_size set; filled.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or an unknown struct_size; LLCL_ERR_STATE: the plan was freed.
 /// Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_query(
     plan: *const llcl_coll_t,

@@ -227,7 +227,7 @@ impl Parameters for llcl_write_signal_params_t {
 /// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
-/// completions run. The interface is that of Endo and Taura's low-level communication layer
+/// completions run. From: the interface of Endo and Taura's low-level communication layer
 /// (listing 1 there), with the reason of a refusal added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_read_async(
@@ -243,6 +243,7 @@ pub unsafe extern "C" fn llcl_try_read_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_read_async(
     context: *mut llcl_context_t,
@@ -258,6 +259,7 @@ pub unsafe extern "C" fn llcl_read_async(
 /// `context` and `params`: as for llcl_try_read_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: shmem_getmem of OpenSHMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_read(
     context: *mut llcl_context_t,
@@ -280,7 +282,7 @@ pub unsafe extern "C" fn llcl_read(
 /// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
-/// completions run. The interface is that of Endo and Taura's low-level communication layer
+/// completions run. From: the interface of Endo and Taura's low-level communication layer
 /// (listing 1 there), with the reason of a refusal added.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_async(
@@ -296,6 +298,7 @@ pub unsafe extern "C" fn llcl_try_write_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_async(
     context: *mut llcl_context_t,
@@ -311,6 +314,7 @@ pub unsafe extern "C" fn llcl_write_async(
 /// `context` and `params`: as for llcl_try_write_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: shmem_putmem of OpenSHMEM, but it ends when the data has arrived.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write(
     context: *mut llcl_context_t,
@@ -334,7 +338,7 @@ pub unsafe extern "C" fn llcl_write(
 /// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
 /// region) or LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
-/// completions run. The form is that of the put with signal of OpenSHMEM 1.5 and of the
+/// completions run. From: the put with signal of OpenSHMEM 1.5 and of the
 /// notification of GASPI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_signal_async(
@@ -350,6 +354,7 @@ pub unsafe extern "C" fn llcl_try_write_signal_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_signal_async(
     context: *mut llcl_context_t,
@@ -365,6 +370,7 @@ pub unsafe extern "C" fn llcl_write_signal_async(
 /// `context` and `params`: as for llcl_try_write_signal_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: the put with signal of OpenSHMEM 1.5 (shmem_putmem_signal).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_signal(
     context: *mut llcl_context_t,

@@ -145,7 +145,7 @@ impl Parameters for llcl_write_small_params_t {
 /// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
-/// completions run. It is the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
+/// completions run. From: the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
 /// system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_value_async(
@@ -161,6 +161,7 @@ pub unsafe extern "C" fn llcl_try_write_value_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_value_async(
     context: *mut llcl_context_t,
@@ -176,6 +177,7 @@ pub unsafe extern "C" fn llcl_write_value_async(
 /// `context` and `params`: as for llcl_try_write_value_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: llcl_try_write_value_async, for whose end it waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_value(
     context: *mut llcl_context_t,
@@ -197,7 +199,7 @@ pub unsafe extern "C" fn llcl_write_value(
 /// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
-/// completions run. It is the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
+/// completions run. From: the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
 /// system uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_small_async(
@@ -213,6 +215,7 @@ pub unsafe extern "C" fn llcl_try_write_small_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_small_async(
     context: *mut llcl_context_t,
@@ -228,6 +231,7 @@ pub unsafe extern "C" fn llcl_write_small_async(
 /// `context` and `params`: as for llcl_try_write_small_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: llcl_try_write_small_async, for whose end it waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_write_small(
     context: *mut llcl_context_t,

@@ -60,6 +60,7 @@ pub const LLCL_ERR_NO_HANDLER: i32 = -12;
 ///
 /// `status`: any number. Returns static text, never NULL, also for a number that is no status.
 /// Any thread may call it at any time.
+/// From: ucs_status_string of UCX and fi_strerror of libfabric.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
     Status(status).text().as_ptr().cast()
@@ -70,6 +71,7 @@ pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
 ///
 /// Returns text that stays valid until the thread's next failing call, never NULL; empty when none
 /// has failed. A "try again" does not change it. Each thread has its own.
+/// From: dlerror of POSIX, but per thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_last_error() -> *const c_char {
     last_message()
@@ -82,6 +84,7 @@ pub extern "C" fn llcl_last_error() -> *const c_char {
 /// `status`: what the call has answered; for LLCL_OK and LLCL_DONE nothing happens. `call`: the
 /// call as text; NULL prints a question mark. `file`: the source file as text, or NULL; `line`: the
 /// line there. Any thread may call it; exit handlers run on that thread.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_must_succeed(
     status: llcl_status_t,

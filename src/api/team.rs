@@ -23,6 +23,7 @@ pub const LLCL_TEAM_NONE: u32 = 0xffff_ffff;
 /// with more than 512 ranks 32 bytes for each), or as many regions exist as the configuration
 /// allows; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may
 /// call it.
+/// From: MPI_COMM_WORLD.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_world(
     context: *mut llcl_context_t,
@@ -125,6 +126,7 @@ pub unsafe extern "C" fn llcl_team_create(
 /// `team`: ended by this call, except the team of all ranks, which ends with the context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (see the conventions on
 /// handles). No other thread may use the team at the same time.
+/// From: MPI_Comm_free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_free(team: *mut llcl_team_t) -> llcl_status_t {
     // SAFETY: the caller gives a handle of a live context.
@@ -135,6 +137,7 @@ pub unsafe extern "C" fn llcl_team_free(team: *mut llcl_team_t) -> llcl_status_t
 ///
 /// `team`: a live team; for NULL and for one that was freed the answer is 0xffffffff. Any thread
 /// may call it.
+/// From: MPI_Comm_rank.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_rank(team: *const llcl_team_t) -> u32 {
     // SAFETY: the caller gives NULL or a handle of a live context.
@@ -145,6 +148,7 @@ pub unsafe extern "C" fn llcl_team_rank(team: *const llcl_team_t) -> u32 {
 ///
 /// `team`: a live team; for NULL and for one that was freed the answer is 0. Any thread may call
 /// it.
+/// From: MPI_Comm_size.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_size(team: *const llcl_team_t) -> u32 {
     // SAFETY: the caller gives NULL or a handle of a live context.
@@ -155,6 +159,7 @@ pub unsafe extern "C" fn llcl_team_size(team: *const llcl_team_t) -> u32 {
 ///
 /// `team`: a live team. `rank`: a number below llcl_team_size. For NULL, a team that was freed and
 /// any other number the answer is 0xffffffff. Any thread may call it.
+/// From: gex_TM_TranslateRankToJobrank of GASNet-EX, and MPI_Group_translate_ranks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_peer(team: *const llcl_team_t, rank: u32) -> u32 {
     // SAFETY: the caller gives NULL or a handle of a live context.
@@ -166,6 +171,7 @@ pub unsafe extern "C" fn llcl_team_peer(team: *const llcl_team_t, rank: u32) -> 
 /// `team`: a live team. `world_rank`: a number below llcl_size. For NULL, a team that was freed and
 /// a rank that is not in the team the answer is 0xffffffff. Any thread may call it; its time grows
 /// with the size of the team.
+/// From: gex_TM_TranslateJobrankToRank of GASNet-EX, and MPI_Group_translate_ranks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_find(team: *const llcl_team_t, world_rank: u32) -> u32 {
     // SAFETY: the caller gives NULL or a handle of a live context.

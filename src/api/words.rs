@@ -140,6 +140,7 @@ pub unsafe extern "C" fn llcl_try_fetch_add_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_fetch_add_async(
     context: *mut llcl_context_t,
@@ -155,6 +156,7 @@ pub unsafe extern "C" fn llcl_fetch_add_async(
 /// `context` and `params`: as for llcl_try_fetch_add_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: shmem_atomic_fetch_add of OpenSHMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_fetch_add(
     context: *mut llcl_context_t,
@@ -192,6 +194,7 @@ pub unsafe extern "C" fn llcl_try_compare_swap_async(
 ///
 /// `context` and `params`: as there. LLCL_OK or an error as there, never a "try again"; inside a
 /// callback LLCL_ERR_STATE. Any thread may call it.
+/// This library's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_compare_swap_async(
     context: *mut llcl_context_t,
@@ -207,6 +210,7 @@ pub unsafe extern "C" fn llcl_compare_swap_async(
 /// `context` and `params`: as for llcl_try_compare_swap_async; the completions must be
 /// llcl_no_completion(). LLCL_OK: done; else an error as there, or the one with which the operation
 /// ended; inside a callback LLCL_ERR_STATE. Any thread may call it.
+/// From: shmem_atomic_compare_swap of OpenSHMEM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_compare_swap(
     context: *mut llcl_context_t,
