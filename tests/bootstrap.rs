@@ -175,7 +175,7 @@ fn a_death_wakes_those_who_wait_and_is_told_once() {
 }
 
 #[test]
-fn who_has_left_counts_as_gone_and_the_fence_goes_on() {
+fn a_rank_that_has_left_counts_as_gone_and_the_fence_goes_on() {
     in_world(3, |me| {
         if me.rank() == 2 {
             me.leave();

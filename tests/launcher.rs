@@ -123,7 +123,7 @@ fn the_exit_code_is_that_of_the_first_failure() {
 }
 
 #[test]
-fn who_ignores_the_ends_of_children_hears_of_them_all_the_same() {
+fn a_launcher_whose_caller_ignores_the_ends_of_children_sees_them() {
     let mut command = shell(&["-n", "2", "--timeout", "20"], "exit 3");
     // SAFETY: signal() is async-signal-safe and installs no handler.
     let ignore = || unsafe {

@@ -104,7 +104,7 @@ fn the_fence_counts_the_dead_and_the_left_as_arrived() {
 }
 
 #[test]
-fn who_exchanges_with_somebody_who_finalizes_is_told_so() {
+fn an_exchange_with_a_rank_that_finalizes_is_refused() {
     let mut rules = joined(3);
     exchange(&mut rules, 0, b"a");
     assert_eq!(rules.handle(1, 5, Request::Fence, None), Verdict::Fine);
@@ -182,7 +182,7 @@ fn several_departures_are_told_at_once_also_to_those_who_come_late() {
 }
 
 #[test]
-fn who_has_passed_the_fence_gets_no_departure() {
+fn a_rank_behind_the_fence_gets_no_departure() {
     let mut rules = joined(3);
     rules.gone(1, false);
     drain(&mut rules);

@@ -132,7 +132,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[test]
-    fn who_waits_is_woken_and_tries_again() {
+    fn a_waiting_thread_is_woken_and_tries_again() {
         let (room, free) = (Admission::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn who_had_its_share_is_refused_only_while_others_wait_and_not_for_ever() {
+    fn a_thread_behind_its_share_is_refused_for_a_while_if_others_wait() {
         let room = Admission::default();
         for _ in 0..2 * SHARE {
             assert!(room.admits());

@@ -127,7 +127,7 @@ mod tests {
     use crate::util::socket::{Room, receive, send};
 
     #[test]
-    fn who_knows_the_name_meets_who_listens_and_nobody_else_does() {
+    fn a_caller_with_the_name_meets_the_listener_and_no_other_does() {
         let (name, other) = (secret().unwrap(), secret().unwrap());
         assert_ne!(name, other);
         let listener = listen(&name, 4).unwrap();

@@ -36,7 +36,7 @@ fn nonsense_is_a_death_of_its_sender_and_of_nobody_else() {
 }
 
 #[test]
-fn who_closes_is_dead_when_its_process_has_ended() {
+fn a_rank_that_closes_is_dead_when_its_process_has_ended() {
     // First, so that it holds nothing of the sockets, not even for a moment.
     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let (mut hub, mut ends) = Hub::new(2).unwrap();
@@ -77,7 +77,7 @@ fn a_departure_is_heard_though_the_rank_left_answers_unread() {
 }
 
 #[test]
-fn who_does_not_read_blocks_nobody_and_loses_nothing() {
+fn a_rank_that_does_not_read_blocks_nobody_and_loses_nothing() {
     let (mut hub, ends) = Hub::new(2).unwrap();
     for (rank, end) in (0..).zip(&ends) {
         say(end, 1, &Request::Join { rank, size: 2 });

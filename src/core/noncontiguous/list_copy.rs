@@ -296,7 +296,7 @@ mod tests {
     /// entry in the list before the copy of the whole list has ended. Lists of equal sizes, and of
     /// sizes that differ.
     #[test]
-    fn who_sleeps_on_a_written_word_wakes() {
+    fn a_thread_that_sleeps_on_a_written_word_wakes() {
         for sizes in [[8, 8], [12, 4]] {
             // SAFETY: all zeroes are waiters without sleepers, as in fresh shared memory.
             let waiters: Box<Waiters> = unsafe { Box::new(std::mem::zeroed()) };

@@ -124,7 +124,7 @@ fn a_port_learns_once_forgets_and_closes() {
 }
 
 #[test]
-fn who_stores_sees_the_threads_that_sleep_at_the_owner() {
+fn a_storing_thread_sees_the_threads_that_sleep_at_the_owner() {
     over_mapped(|pair| {
         let (waiters, seen) = (pair.memory.control().waiters(), Cell::new(false));
         let word = Address { offset: 8, key: 99 };

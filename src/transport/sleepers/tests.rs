@@ -60,7 +60,7 @@ fn own_completions_wake_those_who_wait_for_their_word_or_for_anything() {
 
 /// Of 64 neighbouring words only the awaited one has its bit set in the marks.
 #[test]
-fn who_stores_elsewhere_does_not_even_search() {
+fn a_store_elsewhere_searches_for_no_sleeper() {
     let (waiters, sleepers) = (waiters(), Sleepers::default());
     sleepers.sleep(&waiters, &[AWAITED], Some(Duration::ZERO), || {
         let beside = (0..64).filter(|word| waiters.any_at(Address { offset: word * 8, ..WORD }));

@@ -1,6 +1,6 @@
 //! The tests let a lane fail frames, or say less than it must.
 
-use super::uses::{MANY, Ranks};
+use super::uses::{self, MANY, Ranks};
 use super::*;
 
 fn natures() -> impl Iterator<Item = String> {
@@ -45,5 +45,27 @@ fn the_bytes_of_a_frame_stay_until_its_end() {
             end.shared.round(end.shared.lock(), &|_, _, _| false);
         }
         assert_eq!((reported(), taken() > 0), (hides, hides), "{name}");
+    }
+}
+
+/// A lane that has reported a fence has ended all operations before. The endpoint ends those that
+/// the lane has forgotten, whether or not the lane can fence.
+#[test]
+fn an_operation_that_the_lane_forgets_ends_with_the_fence() {
+    for name in [0, 1].into_iter().flat_map(uses::natures) {
+        let mut ranks = Ranks::new(2, &name);
+        ranks.ends[0] = None;
+        let end = ranks.ends[1].take().unwrap();
+        // The lane has no such operation, as if it had forgotten it.
+        end.shared.lock().posted.insert(70, 0);
+        end.mark_dead(0);
+        let (limit, mut ended) = (Instant::now() + Duration::from_secs(1), Vec::new());
+        while ended.is_empty() {
+            assert!(Instant::now() < limit, "{name}: the operation has not ended");
+            end.shared.round(end.shared.lock(), &|_, _, _| false);
+            end.shared.ended.take(&mut ended);
+        }
+        let expected = End { tag: 70, status: Status::ERR_PEER_DEAD, fetched: 0 };
+        assert_eq!(ended, [expected], "{name}");
     }
 }

@@ -85,6 +85,13 @@ pub(super) struct Ranks {
 /// Frames that a rank sends to begin with.
 pub(super) const MANY: u64 = 300;
 
+/// The payload of a frame, which differs from that of its neighbours at each place.
+fn payload(tag: u64) -> Vec<u8> {
+    // Some do not fit into a slot of tickets.
+    let size = if tag % 17 == 5 { 900 } else { tag * 7 % 400 };
+    (tag..tag + size).map(|byte| byte as u8).collect()
+}
+
 impl Ranks {
     pub fn new(count: u32, name: &str) -> Ranks {
         Ranks::watched(count, name, |_, lane| lane)
@@ -135,8 +142,7 @@ impl Ranks {
                 1 => (Class::Responses, &[1; 3][..]),
                 _ => (Class::Lib, &[1; 40][..]),
             };
-            // Some do not fit into a slot of tickets.
-            let payload = vec![1; if tag % 17 == 5 { 900 } else { (tag * 7 % 400) as usize }];
+            let payload = payload(tag);
             let frame =
                 Frame { id: 1, kind: 2, tag, header, payload: &payload, label: 0, absent: false };
             if !end.put(0, class, &frame, 4096) {
@@ -149,6 +155,7 @@ impl Ranks {
     /// One round of these ranks. The first finds room two times of three.
     pub fn round(&self, ranks: &[usize]) {
         let deliver = |from: u32, _: Class, frame: &Frame| {
+            assert_eq!(frame.payload, payload(frame.tag), "of frame {}", frame.tag);
             self.looks.set(self.looks.get() + 1);
             let room = !self.looks.get().is_multiple_of(3);
             if room {
@@ -254,7 +261,7 @@ fn tickets_of_the_dead_are_skipped() {
 
 /// Where the dead cannot be fenced their slots are not used again; others send by knocks.
 #[test]
-fn who_cannot_be_fenced_keeps_the_slots_and_holds_up_nobody() {
+fn a_dead_rank_that_cannot_be_fenced_keeps_its_slots_and_delays_nobody() {
     for name in natures(0) {
         let mut ranks = Ranks::new(3, &name);
         ranks.take_tickets(1);

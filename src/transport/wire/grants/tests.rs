@@ -117,7 +117,7 @@ fn every_frame_comes_once_in_any_order_of_packets() {
 
 /// Rule 5, and rule 1 for the lines of one peer.
 #[test]
-fn who_takes_nothing_stops_its_own_line_only() {
+fn a_peer_that_takes_nothing_stops_its_own_line_only() {
     let mut ranks = Ranks::new(3, 1);
     let (mut sent, mut came) = (0, 0);
     for _ in 0..1000 {

@@ -282,7 +282,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn who_has_refused_an_offer_gets_none_for_a_while() {
+    fn a_rank_that_has_refused_an_offer_gets_none_for_a_while() {
         let wire = Arc::new(Simulated::new(0, Nature::of(1)).unwrap());
         let (area, mut giver, mut out) = (Area::new(wire).unwrap(), Giver::default(), Out::new());
         giver.offer(5, area.place(), &mut out);
