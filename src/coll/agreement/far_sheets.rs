@@ -1,8 +1,8 @@
 //! Sheets of ranks of other nodes. A rank that cannot map another one's board sends it its sheets
 //! as control messages under the team's name, and the receiver keeps them here until its exchange
 //! needs them. A sheet that comes before the receiver has the team waits in
-//! `engine::control_messages`. What a rank writes on its board about failed exchanges it also sends
-//! to the ranks that cannot read the board.
+//! `engine::control_messages`. A rank also sends the records of failed exchanges on its board to
+//! the ranks that cannot read the board.
 
 use crate::coll::agreement::{Group, Verdict};
 use crate::core::services::Services;

@@ -48,8 +48,8 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 
 /// In step k a rank sends the combination of 2^k vectors that ends with its own to the rank 2^k
 /// further on (Hillis and Steele 1986): log2(ranks) steps, each of which sends and combines the
-/// whole vector. What a step receives has a place of its own, and a signal tells the sender that
-/// the place is free.
+/// whole vector. Each step receives into a place of its own; a signal reports to the sender
+/// that the place is free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;

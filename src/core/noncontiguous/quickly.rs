@@ -1,6 +1,6 @@
 //! The short path of many pieces, as that of `core::rma`: all of the memory is mapped, and no lock,
-//! queue or allocation is needed. What is refused here takes the long path, which also reports
-//! errors.
+//! queue or allocation is needed. A request that is refused here takes the long path, which also
+//! reports errors.
 
 use super::Signal;
 use super::list_copy::copy_lists;

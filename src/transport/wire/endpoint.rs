@@ -164,8 +164,8 @@ impl State {
         }
     }
 
-    /// The wire could not send a frame that it had taken. What it was for cannot go on without it,
-    /// so a living peer is lost.
+    /// The wire could not send a frame that it had taken. The operation or message of that frame
+    /// cannot end without it, so a living peer is lost.
     fn frame_failed(&mut self, me: u32, peer: u32, status: Status, out: &mut Out) {
         if !self.grants.is_dead(peer) {
             self.mark_lost(me, peer, &format!("a frame: {status:?}"), out);
@@ -250,7 +250,7 @@ impl Shared {
             refused.extend(tickets.pump(&mut **lane));
         }
         for (peer, why) in refused {
-            // The network would not bring what is to be told, either.
+            // The network would not carry the report, either.
             state.mark_lost(self.me, peer, &format!("refused: {why}"), &mut Out::new());
         }
     }
@@ -387,7 +387,7 @@ impl Endpoint {
         all
     }
 
-    /// Gives up a peer that has died: discards what waits for it, and asks the wire for a fence.
+    /// Gives up a peer that has died: discards the frames for it, and asks the wire for a fence.
     pub fn mark_dead(&self, peer: u32) {
         let mut state = self.shared.lock();
         state.grants.mark_dead(peer);

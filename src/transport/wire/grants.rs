@@ -1,29 +1,31 @@
 //! Credits by messages, for wires on which no rank changes a counter of another (the second carrier
 //! of the design by Sumimoto and others, as it is without remote atomics).
 //!
-//! A receiver has a fixed number of buffers for each [`Line`], whatever the number of ranks, and a
-//! frame is sent only into a buffer that was granted to its sender. A sender without a grant
-//! *knocks*: one message per line and peer is under way that says how many frames it has, and that
-//! brings the first where that is small. The receiver divides what is free among the ranks that
-//! knock. Grants are for frames that exist, so none is ever returned; what was granted to a rank
-//! that has died is free again when nothing of it can come any more. A message of grants repeats
-//! for each line the last knock that was answered, so one that is late or lost to a newer one loses
-//! nothing; one of them is under way per pair.
+//! A receiver has a fixed number of buffers for each [`Line`], whatever the number of ranks. A
+//! sender may send a frame only if the receiver has granted it a buffer. A sender without a grant
+//! *knocks*: the knock says how many frames wait, and carries the first of them if it is small. One
+//! knock for each line and peer is under way. The receiver divides its free buffers among the ranks
+//! that knock. It grants buffers only for frames that exist, so a sender returns no grant. Grants
+//! of a dead rank become free when none of its frames can arrive any more.
 //!
-//! A frame that has come waits in its buffer until the rank has a slot for it, and each line for
-//! itself: what nobody takes of one stops no other.
+//! A message of grants repeats, for each line, the number of the last knock that was answered. So a
+//! message of grants may be late, or be replaced by a newer one. One such message is under way for
+//! each pair of ranks.
+//!
+//! A received frame waits in its buffer until the rank has a slot for it. The lines wait
+//! independently: a line whose frames are not taken delays no other line.
 //!
 //! # Memory does not grow with the number of ranks
 //!
-//! - A knock that is not answered yet stays in the frame in which the wire has handed it over. A
-//!   wire has a fixed number of receives for the knocks of each kind; further knocks stay with the
-//!   network, and the ranks that sent them wait.
-//! - A receiver's record of a peer lives while something that was granted has not come, or while
-//!   grants are under way. There are at most `RECORDS`. A frame without a knock needs none.
-//! - A sender's record of a peer and line lives while a knock is under way; there are at most
-//!   `SENDING` for each line, and each has a place for one frame that waits. Further frames of a
-//!   line that wait are at most `SHARED`, and each peer may have half of those that are free. So
-//!   peers that do not answer leave a way to others as long as there is a record.
+//! - An unanswered knock stays in the frame that the wire has delivered. A wire has a fixed number
+//!   of receives for the knocks of each line; the network keeps further knocks, and their senders
+//!   wait.
+//! - A receiver keeps a record of a peer while a granted frame has not arrived, or while grants are
+//!   under way. It has at most `RECORDS` records. A frame without a knock needs none.
+//! - A sender keeps a record of a peer and line while a knock is under way. It has at most
+//!   `SENDING` records for each line, and each record has a place for one waiting frame. At most
+//!   `SHARED` further frames of a line wait, and each peer may have half of the free places. So the
+//!   sender can send to other peers while some do not answer, as long as a record is free.
 
 use super::packet::OwnedFrame;
 use super::tickets::Use;
@@ -67,7 +69,7 @@ fn buffers_of(line: Line) -> usize {
     BUFFERS[line / (LINES / 2)]
 }
 
-/// What one end sends to the other.
+/// The messages between the sender and the receiver.
 #[derive(Debug)]
 pub enum Packet {
     /// A frame into a buffer that was granted, or into a place that was set aside.
@@ -86,7 +88,7 @@ pub enum Packet {
     Delivered,
     /// Of the use of slots that an offer with this number began. See `super::tickets`.
     Use(u64, Use),
-    /// What the hubs of two machines tell each other; see `crate::bootstrap`.
+    /// The packets between the hubs of two machines; see `crate::bootstrap`.
     Relayed(Vec<u8>),
 }
 
@@ -101,7 +103,7 @@ pub struct Knock {
     pub first: Option<OwnedFrame>,
 }
 
-/// What has become of a packet.
+/// How the receiver took a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Taken {
     /// All that is to be kept of it is kept.
@@ -131,10 +133,10 @@ impl Sending {
 struct Receiving {
     /// Granted and not come.
     out: [usize; LINES],
-    /// The last knock that was answered, and what was granted for it.
+    /// The last knock that was answered, and the grants for it.
     answered: [u64; LINES],
     granted: [u64; LINES],
-    /// There are grants that it has not been told of, and a message of them is under way.
+    /// There are grants that the peer does not know, and a message with grants is under way.
     news: bool,
     reporting: bool,
 }
@@ -205,7 +207,7 @@ impl Grants {
         }
     }
 
-    /// Takes a frame for a peer, if has_room(); lets it wait for what was asked for, or knocks.
+    /// Takes a frame for a peer, if has_room(). The frame waits for grants, or the sender knocks.
     /// False: the peer is dead, and nothing is sent to it.
     pub fn send(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) -> bool {
         if self.dead.contains(&to) {
@@ -255,7 +257,7 @@ impl Grants {
         self.sending.insert((to, line), peer);
     }
 
-    /// A knock was answered, if it is the one under way: sends what was granted.
+    /// A knock was answered. If it is the one under way, sends the frames that have grants.
     fn granted(&mut self, to: u32, line: Line, (answered, granted): (u64, u64), out: &mut Out) {
         let Entry::Occupied(entry) = self.sending.entry((to, line)) else { return };
         if entry.get().knock != answered {
@@ -323,8 +325,8 @@ impl Grants {
         Ok(Taken::Copied)
     }
 
-    /// Gives what has come to `deliver`, which answers whether there was a slot for it, and grants
-    /// what is free. Frames of the wire that are to be given back are added to `back`.
+    /// Gives received frames to `deliver`, which answers whether a slot was free, and grants free
+    /// buffers. Frames that the wire gets back are added to `back`.
     pub fn serve(
         &mut self,
         mut deliver: impl FnMut(u32, &OwnedFrame) -> bool,

@@ -87,7 +87,7 @@ impl Memory {
     pub fn deregister_all(&self) {
         let regions: Vec<u64> = self.table().by_region.keys().copied().collect();
         for region in regions {
-            // An error is ignored: close() ends what is left.
+            // An error is ignored: close() ends the rest.
             let _ = self.deregister(region);
         }
     }

@@ -16,12 +16,12 @@
 //! come while the knock, or a ticket, is under way take tickets, and only those that fit into a
 //! slot.
 //!
-//! # Who may take tickets
+//! # Which peers may take tickets
 //!
-//! A receiver offers its slots to a peer whose knock says that more frames wait, and to `USERS`
-//! peers at most, so it knows whose tickets are missing, and the memory for that is bounded. A
-//! fetch-and-add names nobody. So, where a ticket will not be used, nobody can say whose it was,
-//! and the receiver ends the use for all, which go back to knocks:
+//! A receiver offers its slots to a peer whose knock says that more frames wait, and to at most
+//! `USERS` peers. So it knows its users, in bounded memory. A fetch-and-add does not carry the
+//! sender's rank. If a ticket will not be used, the receiver cannot know whose it is, so it ends
+//! the use of the slots for all users, which knock again:
 //!
 //! | packet | from, to | what it says |
 //! |---|---|---|
@@ -31,12 +31,12 @@
 //! | Released | sender, receiver | nothing is under way; so many frames were written into slots |
 //! | Closed | receiver, sender | they were taken from their slots; another offer may come |
 //!
-//! Each has the number of its offer. When every user has released its use, and those that have died
-//! are fenced, nobody holds a ticket and no fetch-and-add is under way. Then the receiver goes on
-//! behind all tickets that were taken, and offers its slots again. That is how **tickets of the
-//! dead** are skipped. A user that is stopped, so that the tickets behind its own find no slots, is
-//! treated in this way, too, but the receiver waits for its answer. Where a dead user cannot be
-//! fenced, the slots stay out of use.
+//! Each packet carries the number of its offer. When every user has released its use, or is dead
+//! and fenced, no rank holds a ticket and no fetch-and-add is under way. Then the receiver advances
+//! RecvCNT behind all tickets that were taken, and offers its slots again. This skips the **tickets
+//! of the dead**. The receiver also ends the use if a stopped user delays the tickets behind its
+//! own, but then it waits for that user's answer. If a dead user cannot be fenced, the slots stay
+//! out of use.
 
 use super::grants::{LINES, Line, Out, Packet};
 use super::packet::OwnedFrame;
@@ -74,7 +74,7 @@ pub struct Place {
     pub key: [u64; 4],
 }
 
-/// What both ends tell each other; see the head of the file.
+/// The packets of the table in the head of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// These slots may be used.
@@ -143,7 +143,7 @@ impl Tickets {
         self.giver.notice(&self.area, from, notice, medium)
     }
 
-    /// Gives what has come to `deliver`, which answers whether there was room; offers slots to
+    /// Gives received frames to `deliver`, which answers whether there was room; offers slots to
     /// those who have much to send.
     pub fn serve(
         &mut self,
@@ -168,7 +168,7 @@ impl Tickets {
         self.taker.send(to, line, frame);
     }
 
-    /// Posts what can be posted. What the lane has refused, as (peer, why).
+    /// Posts the commands that the lane takes. Returns those that it has refused, as (peer, why).
     pub fn pump(&mut self, lane: &mut dyn super::WireLane) -> Vec<(u32, String)> {
         self.taker.pump(&mut self.area, lane)
     }

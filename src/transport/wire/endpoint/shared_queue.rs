@@ -104,7 +104,7 @@ fn a_full_shared_queue_stops_its_own_line_only() {
             });
         };
         let filled = all.fill((0, 1), Class::Requests, rounds);
-        // The receives of the class, the buffers of the line, and what waits at the sender.
+        // The receives of the class, the buffers of the line, and the sender's waiting frames.
         assert!((32 + 32..=32 + 32 + 40).contains(&filled), "{name}: {filled} were taken");
         let ways = [
             (0, 1, Class::Responses),

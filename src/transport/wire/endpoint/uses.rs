@@ -16,7 +16,7 @@ pub(super) struct Faults {
     fails: AtomicBool,
     /// Its frames end with an error.
     pub fails_frames: AtomicBool,
-    /// It tells of the end of no frame.
+    /// It reports the end of no frame.
     pub hides_frames: AtomicBool,
 }
 
@@ -132,7 +132,7 @@ impl Ranks {
         }
     }
 
-    /// Sends what is accepted of so many frames in all, of one class in turn.
+    /// Sends frames, of each class in turn, until so many were sent in all or one is refused.
     pub fn put(&mut self, from: usize, all: u64) {
         let Some(end) = &self.ends[from] else { return };
         while self.sent[from] < all {

@@ -13,8 +13,8 @@ pub struct Traffic {
     frames: AtomicU64,
     /// Reads, writes and atomics that it has posted.
     accesses: AtomicU64,
-    /// How many crossings of the network, one after the other, lie behind what has come here: the
-    /// clock of Lamport. What is sent now comes with one more, and the end of an access with two.
+    /// The clock of Lamport: the most crossings of the network, one after the other, that led to a
+    /// received frame. A frame that is sent now has one more, the end of an access two.
     crossings: AtomicU64,
 }
 

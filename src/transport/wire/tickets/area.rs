@@ -26,8 +26,8 @@ pub const SLOT: usize = 512;
 const HEAD: usize = 16;
 /// Most bytes of header and payload of a frame in a slot.
 pub const MOST: usize = SLOT - HEAD - FRAME_BEFORE;
-/// What may be under way from this rank at a time: one command for each peer whose slots it may
-/// use, and so many more.
+/// Commands that may be under way from this rank at a time: one command for each peer whose slots
+/// it may use, and so many more.
 pub const PLACES: usize = PEERS + SHARED;
 /// Most receivers whose offers are kept.
 pub const PEERS: usize = 64;
@@ -87,7 +87,7 @@ impl Area {
     /// yet, except where the registration has ended before.
     pub fn deregister(&mut self) {
         if std::mem::take(&mut self.registered) {
-            // An error is ignored: close() ends what is left.
+            // An error is ignored: close() ends the rest.
             let _ = self.wire.deregister(&self.key);
         }
     }

@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// How long a peer that has refused an offer gets no other.
 const REFUSED: Duration = Duration::from_millis(100);
 
-/// What is known of a ticket that has a slot.
+/// The state of a ticket that has a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
     /// Its frame has not come.
@@ -34,7 +34,7 @@ struct Share {
     slots: [Slot; SLOTS as usize],
     /// How many of them are not empty.
     used: usize,
-    /// What has come: sender, ticket, frame.
+    /// Received frames: sender, ticket, frame.
     come: VecDeque<(u32, u64, OwnedFrame)>,
 }
 
@@ -66,11 +66,11 @@ impl Share {
     }
 }
 
-/// What is kept of a peer that may use the slots.
+/// The record of a peer that may use the slots.
 struct User {
     number: u64,
     accepted: bool,
-    /// It was told that it may not.
+    /// The receiver has sent it Revoked.
     revoked: bool,
     dead: bool,
     /// Frames that have come, and those of them that wait for room.
@@ -174,7 +174,7 @@ impl Giver {
         }
     }
 
-    /// Gives what has come to `deliver`, frees slots, and ends the use where it must end.
+    /// Gives received frames to `deliver`, frees slots, and ends the use where it must end.
     pub fn serve(
         &mut self,
         area: &Area,
@@ -240,7 +240,7 @@ impl Giver {
         if !closing || !empty || !self.users.is_empty() {
             return;
         }
-        // Nobody holds a ticket, and nothing is on its way here.
+        // No rank holds a ticket, and nothing is on its way here.
         for (share, line) in self.lines.iter_mut().zip(0..) {
             *share = Share { next: area.taken(line), ..Share::default() };
             area.set_freed(line, share.next);

@@ -23,7 +23,7 @@ const BATCH: usize = 16;
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// What is known of one line at a peer.
+/// The state of one line at a peer.
 #[derive(Default)]
 struct Held {
     waiting: VecDeque<OwnedFrame>,
@@ -77,7 +77,7 @@ pub struct Taker {
     records: BTreeMap<u32, Record>,
     waiting: [usize; SMALL],
     begun: BTreeMap<u64, Begun>,
-    /// What was not posted, by peer; no queue is empty.
+    /// Commands that were not posted, by peer; no queue is empty.
     queues: BTreeMap<u32, VecDeque<u64>>,
     /// Peers with a line that waits for slots, for a place, or for a time.
     ready: BTreeSet<u32>,
@@ -144,7 +144,7 @@ impl Taker {
         true
     }
 
-    /// No further ticket is to be used. What waits is answered: it goes another way.
+    /// The sender may use no further ticket. Returns the waiting frames, which go by grants.
     pub fn revoked(&mut self, from: u32, number: u64, out: &mut Out) -> Vec<Waiting> {
         let Some(record) = self.records.get_mut(&from).filter(|it| it.number == number) else {
             return Vec::new();
@@ -168,14 +168,14 @@ impl Taker {
         }
     }
 
-    /// Nothing is sent to a peer any more. What was posted ends by itself.
+    /// The sender sends nothing to the peer any more. Posted commands end by themselves.
     pub fn discard(&mut self, area: &mut Area, peer: u32) {
         self.drop_waiting(area, peer);
         self.records.remove(&peer);
     }
 
-    /// A living peer is sent no more frames, since one is lost. The peer is told when nothing is
-    /// under way, so that others can go on.
+    /// The sender sends no more frames to a living peer, since one is lost. It reports this to the
+    /// peer when nothing is under way, so that other senders can go on.
     pub fn lose(&mut self, area: &mut Area, peer: u32, out: &mut Out) {
         self.drop_waiting(area, peer);
         if let Some(record) = self.records.get_mut(&peer) {
@@ -184,7 +184,7 @@ impl Taker {
         }
     }
 
-    /// Drops what waits for a peer and was not posted.
+    /// Drops frames for a peer that were not posted.
     fn drop_waiting(&mut self, area: &mut Area, peer: u32) {
         self.ready.remove(&peer);
         for tag in self.queues.remove(&peer).into_iter().flatten() {
@@ -340,7 +340,7 @@ impl Taker {
         refused
     }
 
-    /// Posts what waits for one peer.
+    /// Posts the commands that wait for one peer.
     fn post(&mut self, area: &Area, lane: &mut dyn WireLane, peer: u32) -> Result<(), String> {
         while let Some(queue) = self.queues.get_mut(&peer) {
             let tags: Vec<u64> = queue.iter().copied().take(BATCH).collect();
@@ -379,7 +379,7 @@ impl Taker {
         record.under_way -= 1;
         if event.status != 0 {
             record.sent -= u64::from(matches!(what, What::Write(_)));
-            // The receiver has left, or its memory has: what waits finds that out by a knock.
+            // The receiver or its memory is gone. The frames go by a knock, which finds that out.
             return self.revoked(peer, number, out);
         }
         let (held, now) = (&mut record.lines[line], Instant::now());

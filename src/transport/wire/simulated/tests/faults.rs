@@ -5,7 +5,7 @@
 use super::*;
 use crate::transport::wire::Piece;
 
-/// What was seen.
+/// The faults that the test has seen.
 #[derive(Debug, Default)]
 struct Seen {
     late: bool,

@@ -60,7 +60,7 @@ impl Begun {
         }
     }
 
-    /// What is posted for it.
+    /// The command that is posted for it.
     pub fn command(&self, tag: u64, to: &Place, piece: &Piece) -> Command {
         let mut command = Command::frame(tag, piece);
         command.wire = to.key;
