@@ -12,6 +12,10 @@
 //! message of grants may be late, or be replaced by a newer one. One such message is under way for
 //! each pair of ranks.
 //!
+//! A stopped rank may hold all buffers of a line and not use them. When knocks have waited for 5 ms
+//! while no granted frame has come, the receiver **lends** the line a buffer, and another 5 ms later
+//! one more, at most as many as the line has. It takes them back when the frames have come.
+//!
 //! A received frame waits in its buffer until the rank has a slot for it. The lines wait
 //! independently: a line whose frames are not taken delays no other line.
 //!
@@ -33,6 +37,10 @@ use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::Class;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+mod receiver;
+use receiver::{Knocking, Loan, Receiving};
 
 /// Kinds of frames that need a grant, each with buffers of its own.
 pub type Line = usize;
@@ -53,6 +61,9 @@ const MOST: usize = 16;
 const KNOCK: usize = 256;
 /// Most peers of which a receiver keeps a record.
 const RECORDS: usize = 128;
+/// How long a receiver waits for the frame of a stopped sender while others want the sender's
+/// place.
+pub const PATIENCE: Duration = Duration::from_millis(5);
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -128,33 +139,6 @@ impl Sending {
     }
 }
 
-/// What a receiver keeps of a peer.
-#[derive(Default)]
-struct Receiving {
-    /// Granted and not come.
-    out: [usize; LINES],
-    /// The last knock that was answered, and the grants for it.
-    answered: [u64; LINES],
-    granted: [u64; LINES],
-    /// There are grants that the peer does not know, and a message with grants is under way.
-    news: bool,
-    reporting: bool,
-}
-
-impl Receiving {
-    fn has_come(&self) -> bool {
-        self.out == [0; LINES]
-    }
-}
-
-/// A knock that was not answered.
-struct Knocking {
-    from: u32,
-    knock: Knock,
-    /// The frame of the wire that it lies in.
-    frame: u64,
-}
-
 /// Both sides of one rank.
 pub struct Grants {
     sending: BTreeMap<(u32, Line), Sending>,
@@ -166,10 +150,13 @@ pub struct Grants {
     receiving: BTreeMap<u32, Receiving>,
     dead: BTreeSet<u32>,
     free: [usize; LINES],
+    loans: [Loan; LINES],
     knocking: [VecDeque<Knocking>; LINES],
     come: [VecDeque<(u32, OwnedFrame)>; LINES],
     /// Peers whose knocks were answered and said that more frames wait, for whoever clears it.
     pub streams: Vec<u32>,
+    /// How long a line may wait for granted frames before the receiver lends it a buffer.
+    patience: Duration,
     /// Most buffers that were ever in use or granted.
     pub most: [usize; LINES],
 }
@@ -187,6 +174,8 @@ impl Default for Grants {
             receiving: BTreeMap::new(),
             dead: BTreeSet::new(),
             free: std::array::from_fn(buffers_of),
+            loans: Default::default(),
+            patience: PATIENCE,
             knocking: Default::default(),
             come: Default::default(),
             streams: Vec::new(),
@@ -274,132 +263,6 @@ impl Grants {
             None => self.open[line] -= 1,
             first => self.knock(to, line, peer, first, out),
         }
-    }
-}
-
-/// As receiver.
-impl Grants {
-    /// Takes a packet in, which has come in this frame of the wire; of a packet that no rank sends
-    /// what is wrong with it.
-    pub fn take(
-        &mut self,
-        from: u32,
-        packet: Packet,
-        frame: u64,
-        out: &mut Out,
-    ) -> Result<Taken, String> {
-        match packet {
-            Packet::Frame(None, owned) => return Ok(Taken::Aside(owned)),
-            Packet::Frame(Some(line), owned) => {
-                let peer = self.receiving.get_mut(&from).filter(|peer| peer.out[line] > 0);
-                let Some(peer) = peer else {
-                    return Err(format!("a frame of line {line} that was not granted"));
-                };
-                peer.out[line] -= 1;
-                self.come[line].push_back((from, owned));
-            }
-            Packet::Knock(line, knock) => {
-                self.knocking[line].push_back(Knocking { from, knock, frame });
-                return Ok(Taken::Held);
-            }
-            Packet::Queued(line, owned) => {
-                let knock = Knock { number: 0, demand: 0, first: Some(owned) };
-                self.knocking[line].push_back(Knocking { from, knock, frame });
-                return Ok(Taken::Held);
-            }
-            Packet::Grants(answered, granted) => {
-                for line in 0..LINES {
-                    self.granted(from, line, (answered[line], granted[line]), out);
-                }
-                out.push((from, Packet::Taken));
-            }
-            Packet::Taken => {
-                if let Some(peer) = self.receiving.get_mut(&from) {
-                    peer.reporting = false;
-                }
-            }
-            Packet::Asked | Packet::Delivered | Packet::Use(..) | Packet::Relayed(_) => {
-                return Err("no packet of grants".into());
-            }
-        }
-        Ok(Taken::Copied)
-    }
-
-    /// Gives received frames to `deliver`, which answers whether a slot was free, and grants free
-    /// buffers. Frames that the wire gets back are added to `back`.
-    pub fn serve(
-        &mut self,
-        mut deliver: impl FnMut(u32, &OwnedFrame) -> bool,
-        out: &mut Out,
-        back: &mut Vec<u64>,
-    ) {
-        for line in 0..LINES {
-            self.answer_knocks(line, back);
-            while let Some((from, frame)) = self.come[line].front()
-                && deliver(*from, frame)
-            {
-                self.come[line].pop_front();
-                self.free[line] += 1;
-                // What a knock has brought does not wait for the next round.
-                self.answer_knocks(line, back);
-            }
-        }
-        for (number, peer) in &mut self.receiving {
-            if peer.news && !peer.reporting {
-                (peer.news, peer.reporting) = (false, true);
-                out.push((*number, Packet::Grants(peer.answered, peer.granted)));
-            }
-        }
-        self.receiving.retain(|_, peer| peer.news || peer.reporting || !peer.has_come());
-    }
-
-    /// Answers knocks in the order of their arrival, but none that would need one record more than
-    /// there may be.
-    fn answer_knocks(&mut self, line: Line, back: &mut Vec<u64>) {
-        let may = |grants: &Grants, it: &Knocking| {
-            it.knock.number == 0
-                || grants.receiving.len() < RECORDS
-                || grants.receiving.contains_key(&it.from)
-        };
-        while self.free[line] > 0
-            && let Some(at) = self.knocking[line].iter().position(|it| may(self, it))
-        {
-            let among = self.knocking[line].len();
-            let Some(Knocking { from, knock, frame }) = self.knocking[line].remove(at) else {
-                return;
-            };
-            back.push(frame);
-            let Knock { number, demand, first } = knock;
-            if let Some(first) = first {
-                self.free[line] -= 1;
-                self.come[line].push_back((from, first));
-            }
-            if number != 0 && !self.dead.contains(&from) {
-                if demand > 0 {
-                    self.streams.push(from);
-                }
-                let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
-                let share = demand.min(share);
-                let peer = self.receiving.entry(from).or_default();
-                self.free[line] -= share;
-                peer.out[line] += share;
-                (peer.answered[line], peer.granted[line]) = (number, share as u64);
-                peer.news = true;
-            }
-            self.most[line] = self.most[line].max(buffers_of(line) - self.free[line]);
-        }
-    }
-
-    /// Whether all that a peer has sent and that was granted to it lies in slots.
-    pub fn has_delivered_all(&self, from: u32) -> bool {
-        self.receiving.get(&from).is_none_or(Receiving::has_come)
-            && self.come.iter().flatten().all(|(of, _)| *of != from)
-            && self.knocking.iter().flatten().all(|knocking| knocking.from != from)
-    }
-
-    /// Whether something waits here that serve() may do later, though nothing else comes.
-    pub fn is_stuck(&self) -> bool {
-        self.come.iter().any(|come| !come.is_empty())
     }
 }
 

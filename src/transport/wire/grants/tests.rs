@@ -1,5 +1,6 @@
 use super::*;
 use crate::transport::frame::{Class, Frame};
+use std::time::{Duration, Instant};
 
 impl Grants {
     /// Grants that a peer has, or will have, and has not used.
@@ -69,12 +70,14 @@ impl Ranks {
     }
 }
 
-/// In any order of packets each frame is delivered once, buffers never exceed their number, and at
-/// the end all of them are free.
+/// In any order of packets each frame is delivered once, buffers never exceed their number, lent
+/// ones included, and at the end all of them are free and none is lent.
 #[test]
 fn every_frame_comes_once_in_any_order_of_packets() {
     for seed in 0..20 {
         let mut ranks = Ranks::new(4, seed);
+        let lends = seed % 2;
+        ranks.ends[0].patience = if lends == 1 { Duration::ZERO } else { Duration::MAX };
         let mut seen = vec![0; 3 * 300];
         let mut next = [0; 3];
         loop {
@@ -104,9 +107,11 @@ fn every_frame_comes_once_in_any_order_of_packets() {
                 break;
             }
         }
+        ranks.serve(0, |_, _| unreachable!("all have come"));
         assert!(seen.iter().all(|seen| *seen == 1), "seed {seed}: {seen:?}");
         let end = &ranks.ends[0];
-        assert!((0..LINES).all(|line| end.most[line] <= buffers_of(line)), "seed {seed}");
+        let most = |line| buffers_of(line) * (1 + lends as usize);
+        assert!((0..LINES).all(|line| end.most[line] <= most(line)), "seed {seed}");
         assert!((0..LINES).all(|line| end.free[line] == buffers_of(line)), "seed {seed}");
         for end in &ranks.ends {
             assert!(end.receiving.is_empty() && end.sending.is_empty(), "seed {seed}: records");
@@ -180,6 +185,49 @@ fn grants_of_the_dead_come_back() {
     ranks.ends[0].fenced(1);
     assert_eq!(ranks.ends[0].free[0], buffers_of(0));
     assert!(ranks.send(0, 1, 0, 0, 8), "what is sent to the dead goes nowhere");
+}
+
+/// Stopped ranks hold all buffers of a line. Frames of others come after a while, and in the end the
+/// buffers are as many as before.
+#[test]
+fn a_line_is_lent_buffers_for_those_that_stopped_ranks_hold() {
+    let line = LINES / 2;
+    let mut ranks = Ranks::new(6, 3);
+    ranks.ends[0].patience = Duration::from_millis(1);
+    let mut stopped = Vec::new();
+    for from in 1..5 {
+        assert!((0..5).all(|tag| ranks.send(from, 0, line, tag, 1000)));
+        // The rank does not take its grants in.
+        while ranks.wire.iter().any(|(_, to, _)| *to == 0) {
+            ranks.step(|_, _, _| true);
+            stopped.extend(ranks.wire.extract_if(.., |(_, to, _)| *to != 0));
+        }
+    }
+    let (mut came, mut sent, limit) = (0, 0, Instant::now() + Duration::from_secs(10));
+    while came < 20 {
+        assert!(Instant::now() < limit, "{came} of 20 frames have come");
+        sent += u64::from(sent < 20 && ranks.send(5, 0, line, sent, 1000));
+        while ranks.step(|_, from, _| count(&mut came, from == 5)) {
+            stopped.extend(ranks.wire.extract_if(.., |(_, to, _)| (1..5).contains(to)));
+        }
+        ranks.serve(0, |from, _| count(&mut came, from == 5));
+        stopped.extend(ranks.wire.extract_if(.., |(_, to, _)| (1..5).contains(to)));
+    }
+    assert!(ranks.ends[0].loans[line].buffers > 0);
+    ranks.wire.append(&mut stopped);
+    while ranks.step(|_, _, _| true) || !ranks.ends[0].receiving.is_empty() {
+        assert!(Instant::now() < limit, "the frames of the stopped do not come");
+        ranks.serve(0, |_, _| true);
+    }
+    ranks.serve(0, |_, _| true);
+    assert_eq!((ranks.ends[0].free[line], ranks.ends[0].loans[line].buffers), (4, 0));
+    assert!(ranks.ends[0].most[line] <= 8);
+}
+
+/// Adds one, if `it`; there is room always.
+fn count(all: &mut u32, it: bool) -> bool {
+    *all += u32::from(it);
+    true
 }
 
 #[test]

@@ -3,15 +3,13 @@
 
 use super::area::Area;
 use super::{Place, SLOTS, SMALL, Use};
-use crate::transport::wire::grants::{Line, Out, Packet};
+use crate::transport::wire::grants::{Line, Out, PATIENCE, Packet};
 use crate::transport::wire::packet::{OwnedFrame, packet_of};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Most peers that may use the slots at a time.
 const USERS: usize = 64;
-/// How long tickets may wait behind one whose frame does not come.
-const PATIENCE: Duration = Duration::from_millis(5);
 /// How long a peer that has refused an offer gets no other.
 const REFUSED: Duration = Duration::from_millis(100);
 

@@ -1,0 +1,187 @@
+//! The receiver's side: received knocks and frames, and the buffers that are granted for them.
+
+use super::*;
+use std::time::Instant;
+
+/// What a receiver keeps of a peer.
+#[derive(Default)]
+pub(super) struct Receiving {
+    /// Granted and not come.
+    pub out: [usize; LINES],
+    /// The last knock that was answered, and the grants for it.
+    answered: [u64; LINES],
+    granted: [u64; LINES],
+    /// There are grants that the peer does not know, and a message with grants is under way.
+    pub news: bool,
+    pub reporting: bool,
+}
+
+impl Receiving {
+    fn has_come(&self) -> bool {
+        self.out == [0; LINES]
+    }
+}
+
+/// A knock that was not answered.
+pub(super) struct Knocking {
+    pub from: u32,
+    knock: Knock,
+    /// The frame of the wire that it lies in.
+    frame: u64,
+}
+
+/// What a line has beyond its own buffers, since granted frames do not come.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Loan {
+    pub buffers: usize,
+    /// Since when knocks wait though no received frame does.
+    since: Option<Instant>,
+}
+
+impl Grants {
+    /// Takes a packet in, which has come in this frame of the wire; of a packet that no rank sends
+    /// what is wrong with it.
+    pub fn take(
+        &mut self,
+        from: u32,
+        packet: Packet,
+        frame: u64,
+        out: &mut Out,
+    ) -> Result<Taken, String> {
+        match packet {
+            Packet::Frame(None, owned) => return Ok(Taken::Aside(owned)),
+            Packet::Frame(Some(line), owned) => {
+                let peer = self.receiving.get_mut(&from).filter(|peer| peer.out[line] > 0);
+                let Some(peer) = peer else {
+                    return Err(format!("a frame of line {line} that was not granted"));
+                };
+                peer.out[line] -= 1;
+                self.come[line].push_back((from, owned));
+            }
+            Packet::Knock(line, knock) => {
+                self.knocking[line].push_back(Knocking { from, knock, frame });
+                return Ok(Taken::Held);
+            }
+            Packet::Queued(line, owned) => {
+                let knock = Knock { number: 0, demand: 0, first: Some(owned) };
+                self.knocking[line].push_back(Knocking { from, knock, frame });
+                return Ok(Taken::Held);
+            }
+            Packet::Grants(answered, granted) => {
+                for line in 0..LINES {
+                    self.granted(from, line, (answered[line], granted[line]), out);
+                }
+                out.push((from, Packet::Taken));
+            }
+            Packet::Taken => {
+                if let Some(peer) = self.receiving.get_mut(&from) {
+                    peer.reporting = false;
+                }
+            }
+            Packet::Asked | Packet::Delivered | Packet::Use(..) | Packet::Relayed(_) => {
+                return Err("no packet of grants".into());
+            }
+        }
+        Ok(Taken::Copied)
+    }
+
+    /// Gives received frames to `deliver`, which answers whether a slot was free, and grants free
+    /// buffers. Frames that the wire gets back are added to `back`.
+    pub fn serve(
+        &mut self,
+        mut deliver: impl FnMut(u32, &OwnedFrame) -> bool,
+        out: &mut Out,
+        back: &mut Vec<u64>,
+    ) {
+        for line in 0..LINES {
+            self.lend(line);
+            self.answer_knocks(line, back);
+            while let Some((from, frame)) = self.come[line].front()
+                && deliver(*from, frame)
+            {
+                self.come[line].pop_front();
+                self.free[line] += 1;
+                // What a knock has brought does not wait for the next round.
+                self.answer_knocks(line, back);
+            }
+        }
+        for (number, peer) in &mut self.receiving {
+            if peer.news && !peer.reporting {
+                (peer.news, peer.reporting) = (false, true);
+                out.push((*number, Packet::Grants(peer.answered, peer.granted)));
+            }
+        }
+        self.receiving.retain(|_, peer| peer.news || peer.reporting || !peer.has_come());
+    }
+
+    /// Lends a line a buffer if knocks have waited too long for granted frames, and takes lent
+    /// buffers back when the line needs no more than its own.
+    fn lend(&mut self, line: Line) {
+        let all = buffers_of(line);
+        let loan = &mut self.loans[line];
+        if self.free[line] >= all {
+            self.free[line] -= std::mem::take(&mut loan.buffers);
+        }
+        let waits = self.free[line] == 0 && self.come[line].is_empty() && loan.buffers < all;
+        if !waits || self.knocking[line].is_empty() {
+            loan.since = None;
+            return;
+        }
+        let since = loan.since.get_or_insert_with(Instant::now);
+        if since.elapsed() >= self.patience {
+            (loan.buffers, loan.since) = (loan.buffers + 1, None);
+            self.free[line] += 1;
+        }
+    }
+
+    /// Answers knocks in the order of their arrival, but none that would need one record more than
+    /// there may be.
+    fn answer_knocks(&mut self, line: Line, back: &mut Vec<u64>) {
+        let may = |grants: &Grants, it: &Knocking| {
+            it.knock.number == 0
+                || grants.receiving.len() < RECORDS
+                || grants.receiving.contains_key(&it.from)
+        };
+        while self.free[line] > 0
+            && let Some(at) = self.knocking[line].iter().position(|it| may(self, it))
+        {
+            let among = self.knocking[line].len();
+            let Some(Knocking { from, knock, frame }) = self.knocking[line].remove(at) else {
+                return;
+            };
+            back.push(frame);
+            let Knock { number, demand, first } = knock;
+            if let Some(first) = first {
+                self.free[line] -= 1;
+                self.come[line].push_back((from, first));
+            }
+            if number != 0 && !self.dead.contains(&from) {
+                if demand > 0 {
+                    self.streams.push(from);
+                }
+                let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
+                let share = demand.min(share);
+                let peer = self.receiving.entry(from).or_default();
+                self.free[line] -= share;
+                peer.out[line] += share;
+                (peer.answered[line], peer.granted[line]) = (number, share as u64);
+                peer.news = true;
+            }
+            let all = buffers_of(line) + self.loans[line].buffers;
+            self.most[line] = self.most[line].max(all - self.free[line]);
+        }
+    }
+
+    /// Whether all that a peer has sent and that was granted to it lies in slots.
+    pub fn has_delivered_all(&self, from: u32) -> bool {
+        self.receiving.get(&from).is_none_or(Receiving::has_come)
+            && self.come.iter().flatten().all(|(of, _)| *of != from)
+            && self.knocking.iter().flatten().all(|knocking| knocking.from != from)
+    }
+
+    /// Whether something waits here that serve() may do later, though nothing else comes.
+    pub fn is_stuck(&self) -> bool {
+        self.come.iter().any(|come| !come.is_empty())
+            || self.loans.iter().any(|loan| loan.since.is_some())
+    }
+}
