@@ -13,8 +13,8 @@
 //! each pair of ranks.
 //!
 //! A stopped rank may hold all buffers of a line and not use them. When knocks have waited for 5 ms
-//! while no granted frame has come, the receiver **lends** the line a buffer, and another 5 ms later
-//! one more, at most as many as the line has. It takes them back when the frames have come.
+//! while no granted frame has come, the receiver **lends** the line a buffer, and another 5 ms
+//! later one more, at most as many as the line has. It takes them back when the frames have come.
 //!
 //! A received frame waits in its buffer until the rank has a slot for it. The lines wait
 //! independently: a line whose frames are not taken delays no other line.

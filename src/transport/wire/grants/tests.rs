@@ -187,8 +187,8 @@ fn grants_of_the_dead_come_back() {
     assert!(ranks.send(0, 1, 0, 0, 8), "what is sent to the dead goes nowhere");
 }
 
-/// Stopped ranks hold all buffers of a line. Frames of others come after a while, and in the end the
-/// buffers are as many as before.
+/// Stopped ranks hold all buffers of a line. Frames of others come after a while, and in the end
+/// the buffers are as many as before.
 #[test]
 fn a_line_is_lent_buffers_for_those_that_stopped_ranks_hold() {
     let line = LINES / 2;
