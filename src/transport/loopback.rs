@@ -14,6 +14,7 @@ use crate::transport::{Access, Message, Pair, Posted, Receiver, Reply, Sink, Tra
 use crate::util::status::Result;
 use crossbeam_utils::CachePadded;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Most requests in the queue.
@@ -25,18 +26,32 @@ struct Queues {
     replies: VecDeque<(Reply, Box<[u8]>)>,
 }
 
-/// On cache lines of its own: a polling thread writes the lock in every round, and requesters read
-/// the data that would share its line.
-type SharedQueues = Arc<CachePadded<Mutex<Queues>>>;
+#[derive(Default)]
+struct Shared {
+    queues: Mutex<Queues>,
+    /// Whether there is something in the queues. The holder of the lane's role writes and reads it,
+    /// so that a round that finds nothing does not pay for the lock.
+    filled: AtomicBool,
+}
 
-fn open(queues: &SharedQueues) -> MutexGuard<'_, Queues> {
-    queues.lock().unwrap_or_else(PoisonError::into_inner)
+/// On cache lines of its own: requesters read the data that would share its line.
+type SharedQueues = Arc<CachePadded<Shared>>;
+
+impl Shared {
+    fn open(&self) -> MutexGuard<'_, Queues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Relaxed, here and where it is written: the role orders its holders.
+    fn is_filled(&self) -> bool {
+        self.filled.load(Ordering::Relaxed)
+    }
 }
 
 /// The sending side.
 pub struct Loopback {
     waiters: *const Waiters,
-    queues: SharedQueues,
+    shared: SharedQueues,
 }
 
 // SAFETY: `waiters` points to atomics in shared memory that outlive the transport, see new().
@@ -50,7 +65,7 @@ impl Loopback {
     /// # Safety
     /// `waiters` stays valid as long as the transport and its ports.
     pub unsafe fn new(waiters: *const Waiters) -> Loopback {
-        Loopback { waiters, queues: SharedQueues::default() }
+        Loopback { waiters, shared: SharedQueues::default() }
     }
 
     /// The port of rank `me` to itself.
@@ -64,7 +79,7 @@ impl Loopback {
 
     /// The receiving side. Called once.
     pub fn receiver(&self) -> LoopbackReceiver {
-        LoopbackReceiver { queues: self.queues.clone() }
+        LoopbackReceiver { shared: self.shared.clone() }
     }
 }
 
@@ -102,16 +117,18 @@ impl Transport for Loopback {
     }
 
     fn post(&self, _: &Port, message: &Message, bytes: &[u8]) -> Posted {
-        let mut queues = open(&self.queues);
+        let mut queues = self.shared.open();
         if queues.requests.len() == REQUESTS {
             return Posted::Full;
         }
         queues.requests.push_back((*message, bytes.into()));
+        self.shared.filled.store(true, Ordering::Relaxed);
         Posted::Taken
     }
 
     fn reply(&self, _: &Port, reply: Reply, bytes: &[u8]) {
-        open(&self.queues).replies.push_back((reply, bytes.into()));
+        self.shared.open().replies.push_back((reply, bytes.into()));
+        self.shared.filled.store(true, Ordering::Relaxed);
     }
 
     fn mark_dead(&self, _: u32) -> bool {
@@ -121,14 +138,18 @@ impl Transport for Loopback {
 
 /// The receiving side of [`Loopback`].
 pub struct LoopbackReceiver {
-    queues: SharedQueues,
+    shared: SharedQueues,
 }
 
 impl Receiver for LoopbackReceiver {
     fn poll(&mut self, sink: &mut dyn Sink) -> usize {
+        if !self.shared.is_filled() {
+            return 0;
+        }
         // The sink may post while it handles these; the next poll takes the new ones.
         let (requests, replies) = {
-            let mut queues = open(&self.queues);
+            let mut queues = self.shared.open();
+            self.shared.filled.store(false, Ordering::Relaxed);
             (std::mem::take(&mut queues.requests), std::mem::take(&mut queues.replies))
         };
         requests.iter().for_each(|(message, bytes)| sink.request(message, bytes));
@@ -137,8 +158,7 @@ impl Receiver for LoopbackReceiver {
     }
 
     fn arm(&mut self) -> bool {
-        let queues = open(&self.queues);
-        queues.requests.is_empty() && queues.replies.is_empty()
+        !self.shared.is_filled()
     }
 
     fn disarm(&mut self) {}
