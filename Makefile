@@ -71,12 +71,12 @@ demo: all
 
 bench: all
 	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
-	bench_c/run $(BENCH_OPTIONS)
+	bench_c/run --build $(BUILD) $(BENCH_OPTIONS)
 
 # The experiments of the papers on which the library is based: their figures as ratios, beside ours.
 papers: all
 	$(MAKE) --no-print-directory -C bench_c BUILD=$(abspath $(BUILD))
-	bench_c/run --no-plots --only "latency overhead msgrate incast coll" $(BENCH_OPTIONS) > /dev/null
+	bench_c/run --build $(BUILD) --no-plots --only "latency overhead msgrate incast coll" $(BENCH_OPTIONS) > /dev/null
 	bench_c/papers bench_c/results
 
 # The library over MPI's wire beside the same MPI, in one run for each MPI and each way that it has between two processes.
