@@ -71,18 +71,24 @@ fn pair(name: String, make: MakeWire) -> Pair {
     Pair { name, here, there, fabrics: Some(fabrics), memory, own: false, _world: world }
 }
 
-/// Makes each pair, and hands it over.
-pub fn each(mut check: impl FnMut(Pair)) {
-    for name in NATURES {
+/// Each wire of the suite, with its name.
+pub fn wires() -> Vec<(String, MakeWire)> {
+    let simulated = NATURES.iter().map(|name| {
         let nature = Nature::named(name).unwrap();
         let make: MakeWire = Rc::new(move |me, _| Ok(Box::new(Simulated::new(me, nature)?)));
-        check(pair(format!("the simulated wire {name}"), make));
-    }
-    for options in [&[][..], &["-DREMOTE"]] {
+        (format!("the simulated wire {name}"), make)
+    });
+    let modules = [&[][..], &["-DREMOTE"]].map(|options| {
         let module = Module::load(&built("trivial", options)).unwrap();
         let make: MakeWire = Rc::new(move |me, size| Ok(Box::new(module.open(me, size, 0)?)));
-        check(pair(format!("the module trivial {options:?}"), make));
-    }
+        (format!("the module trivial {options:?}"), make)
+    });
+    simulated.chain(modules).collect()
+}
+
+/// Makes each pair, and hands it over.
+pub fn each(mut check: impl FnMut(Pair)) {
+    wires().into_iter().for_each(|(name, make)| check(pair(name, make)));
 }
 
 impl Pair {
