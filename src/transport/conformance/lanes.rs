@@ -1,5 +1,5 @@
-//! What a lane of a wire promises by itself, without the polling thread, which would hide a lane that
-//! lets it sleep too long.
+//! What a lane of a wire promises by itself, without the polling thread. That thread hides a lane
+//! that lets it sleep too long, since it polls again after 50 ms.
 
 use super::far::wires;
 use crate::transport::wire::{Armed, CLASS_USER, Command, Event, Piece, Wire, WireLane};
