@@ -387,7 +387,7 @@ typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
  * other share memory. Ranks of other machines are reached by a wire (LLCL_TRANSPORT; else MPI's);
  * without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
  * user. The lowest rank of each machine does there what llcl-run does for its own jobs: if it
- * dies, the other ranks of the machine are told that all ranks have died.
+ * dies, the other ranks of the machine learn that all ranks have died.
  */
 typedef struct llcl_bootstrap_t {
     /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
@@ -618,7 +618,7 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  *
  * The two contexts are independent: keys, regions and flushes of one mean nothing in the other.
  * Each is ended by its own llcl_finalize, in any order. In the second context rank 0 does what the
- * launcher does for the first: if it dies, the other ranks of that context are told that all ranks
+ * launcher does for the first: if it dies, the other ranks of that context learn that all ranks
  * have died.
  * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
  * `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.

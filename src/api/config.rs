@@ -74,7 +74,7 @@ pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_cod
 /// other share memory. Ranks of other machines are reached by a wire (LLCL_TRANSPORT; else MPI's);
 /// without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
 /// user. The lowest rank of each machine does there what llcl-run does for its own jobs: if it
-/// dies, the other ranks of the machine are told that all ranks have died.
+/// dies, the other ranks of the machine learn that all ranks have died.
 #[repr(C)]
 pub struct llcl_bootstrap_t {
     /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.
@@ -283,7 +283,7 @@ pub(super) unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) ->
 }
 
 /// Makes a second context of the ranks of `context`. `place`: an error that the caller has already
-/// found; the other ranks are told of it.
+/// found; the other ranks learn it.
 pub(super) fn duplicate_of(
     context: &Context,
     config: Option<&llcl_config_t>,

@@ -155,7 +155,7 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
 ///
 /// The two contexts are independent: keys, regions and flushes of one mean nothing in the other.
 /// Each is ended by its own llcl_finalize, in any order. In the second context rank 0 does what the
-/// launcher does for the first: if it dies, the other ranks of that context are told that all ranks
+/// launcher does for the first: if it dies, the other ranks of that context learn that all ranks
 /// have died.
 /// `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
 /// `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.

@@ -379,7 +379,7 @@ unsafe fn allgather(
     let context = unsafe { live(context)? };
     let ranks = context.size() as usize;
     let Some(total) = size.checked_mul(ranks).filter(|total| *total <= MOST) else {
-        // The other ranks wait for this one: tells them that the sizes differ.
+        // The other ranks wait for this one: reports to them that the sizes differ.
         context.exchange_refused(size)?;
         fail!(ERR_RANGE, "size is {size}, expected at most {} for {ranks} ranks", MOST / ranks);
     };

@@ -71,7 +71,7 @@ impl Member {
 pub struct Rules {
     members: Vec<Member>,
     outgoing: Vec<Outgoing>,
-    /// The ranks that have died or left, in this order. One packet tells a rank of several.
+    /// The ranks that have died or left, in this order. One packet reports several to a rank.
     news: Vec<Departure>,
     /// Some entries of `news` may not have been sent to all ranks.
     untold: bool,
@@ -187,7 +187,7 @@ impl Rules {
         Verdict::Fine
     }
 
-    /// The rank has left or died: ends the waits for it and tells all ranks, once.
+    /// The rank has left or died: ends the waits for it and reports it to all ranks, once.
     pub fn gone(&mut self, rank: u32, left: bool) {
         let member = &mut self.members[rank as usize];
         if member.is_gone() {

@@ -136,7 +136,7 @@ fn joins_are_checked() {
     rules.handle(0, 1, Request::Leave, None);
     rules.handle(0, 1, Request::Join { rank: 0, size: 2 }, None);
     assert_eq!(drain(&mut rules)[0].1, Some(Status::ERR_STATE.0));
-    // A rank that comes late hears of those that have gone.
+    // A rank that comes late learns of those that have gone.
     rules.handle(1, 1, Request::Join { rank: 1, size: 2 }, None);
     assert_eq!(drain(&mut rules)[0], (1, None, "gone 0 true".to_owned()));
 }

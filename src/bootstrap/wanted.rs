@@ -41,7 +41,7 @@ impl Wanted {
         true
     }
 
-    /// Takes the ranks that the hub has not been told of. Only the listening thread calls this,
+    /// Takes the ranks that were not reported to the hub yet. Only the listening thread calls this,
     /// after it has cleared its wake-up descriptor.
     pub fn take(&self, into: &mut Vec<u32>) {
         for (at, word) in (0..).zip(&self.new) {

@@ -6,7 +6,7 @@
 //! step k rank r writes what it has gathered so far on the board of rank r + 2^k, and waits until
 //! rank r - 2^k has written on its own board (Bruck's allgather). A board has two sheets for each
 //! step; exchanges use them in turn. So a rank writes a sheet again two exchanges later. It may do
-//! so, because it has ended the exchange in between, e + 1: it has heard, directly or through
+//! so, because it has ended the exchange in between, e + 1: it has learned, directly or through
 //! others, that every rank has begun e + 1 and therefore has read all sheets of e.
 //!
 //! Each step also carries a verdict: the lowest rank that could not do its part, and why.
@@ -51,7 +51,7 @@ const FIRST: u64 = 64;
 /// About how many bytes of all ranks together travel in one exchange. Longer data takes several
 /// exchanges.
 const TOGETHER: usize = 8192;
-/// At least so many bytes of each rank travel in one exchange: what a rank tells of its plan. Each
+/// At least so many bytes of each rank travel in one exchange: what a rank sends of its plan. Each
 /// further exchange would take another log n steps in which every rank waits.
 const LEAST: usize = 24;
 /// Longest sleep of a waiting rank before it looks for deaths and failures.

@@ -213,8 +213,8 @@ impl Appender<'_> {
     }
 
     /// Lets the next step wait until it may write into the memory of `from`, which has `turns`
-    /// copies and tells by signal_every() what it has read. The step waits once in `every` rounds,
-    /// and may then write in all of them.
+    /// copies and reports by signal_every() what it has read. The step waits once in `every`
+    /// rounds, and may then write in all of them.
     pub fn wait_read(&mut self, from: usize, turns: u32, every: u32) -> &mut Self {
         let late = turns - every + 1;
         self.wait_for(Wait { from, count: 1, late, every, cell: None })

@@ -18,7 +18,7 @@ pub struct Row {
     pub bytes: u64,
     /// The name of the algorithm.
     pub algorithm: &'static str,
-    /// Why, as llcl_coll_query() tells it.
+    /// Why, as llcl_coll_query() reports it.
     pub reason: &'static str,
 }
 

@@ -158,8 +158,8 @@ impl<'a> Received<'a> {
         !rooted || rank == self.problem.root
     }
 
-    /// Compares the size of `rank`'s block for or from `peer` with what `peer` has told. Every rank
-    /// can do so for all pairs, except in an alltoall; see compare_own().
+    /// Compares the size of `rank`'s block for or from `peer` with the size that `peer` has sent.
+    /// Every rank can do so for all pairs, except in an alltoall; see compare_own().
     fn compare(&mut self, peer: usize, rank: usize, words: &[u64]) {
         let size = words[rank];
         // In place the root's own block is in its place already.

@@ -122,7 +122,7 @@ impl Team {
         Ok(self.board().exchange_parts(&self.services, Status::OK, mine, take)?)
     }
 
-    /// Like `exchange`; `part` also tells whether this rank could do its part so far. An error of
+    /// Like `exchange`; `part` also says whether this rank could do its part so far. An error of
     /// one rank is an error of all. Collective.
     pub fn exchange_with_status(
         &self,

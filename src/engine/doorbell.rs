@@ -36,9 +36,9 @@
 //!
 //! A sleeper may give the executor's role up after step 2 and sleep without it. Then:
 //!
-//! - A producer whose commit told it to ring may instead take the role and do the work itself. It
-//!   arms again before it gives the role up, and rings if a source refuses. The sleeper's ticket is
-//!   older than every such ring, so the sleeper wakes.
+//! - A producer whose commit has answered that it must ring may instead take the role and do the
+//!   work itself. It arms again before it gives the role up, and rings if a source refuses. The
+//!   sleeper's ticket is older than every such ring, so the sleeper wakes.
 //! - A thread that wants to sleep and finds the role taken has armed nothing, so it must not sleep:
 //!   it yields and tries again. The holder is awake, so this ends soon. It may sleep only if every
 //!   holder looks for sleepers when it gives the role up, as by the rules of `engine::handover`.

@@ -30,7 +30,7 @@ impl<F: Fn() -> *const c_void> Drop for Unwinds<F> {
     }
 }
 
-/// The function's name and object, as far as the symbols tell.
+/// The function's name and object, as far as the symbols name them.
 #[cold]
 #[allow(
     clippy::not_unsafe_ptr_arg_deref,

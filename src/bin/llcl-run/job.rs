@@ -184,7 +184,7 @@ impl Job<'_> {
         self.end_all();
     }
 
-    /// Kills a rank that has closed its connection: the other ranks will be told that it is dead,
+    /// Kills a rank that has closed its connection: the other ranks will learn that it is dead,
     /// so it must not go on.
     fn kill_closed(&mut self, rank: u32) {
         if self.hub.kill_closed(rank) {

@@ -173,7 +173,8 @@ fn the_hubs_of_two_machines_are_one() {
     assert_eq!(receive(&machines.ends[1]), None);
     machines.hubs[0].far_cards(&[vec![0], vec![1], vec![2], vec![3]]);
     assert_eq!(receive(&machines.ends[1]), Some((0, Reply::FarCard { rank: 3, bytes: vec![3] })));
-    // A death is told on both machines, and fails the exchange in which a rank of the other waits.
+    // A death is reported on both machines, and fails the exchange in which a rank of the other
+    // waits.
     say(&machines.ends[1], 4, &Request::Exchange { total: 0, offset: 0, bytes: Vec::new() });
     machines.turn();
     assert_eq!(receive(&machines.ends[1]), None);

@@ -138,7 +138,7 @@ impl Board {
         self.said().say(number, verdict.0);
         let Some(far_sheets) = &self.far_sheets else { return };
         for peer in self.group.sources(services).0 {
-            // A rank that cannot be told has died, or this rank is being finalized.
+            // A rank that no report reaches has died, or this rank is being finalized.
             let _ = far_sheets.send_failed(services, &self.group, peer, (number, verdict.0));
         }
     }

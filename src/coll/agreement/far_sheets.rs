@@ -186,7 +186,7 @@ impl FarSheets {
         verdict
     }
 
-    /// The last failed exchange that a rank has told of, and why; see Failed::get().
+    /// The last failed exchange that a rank has reported, and why; see Failed::get().
     pub fn failed(&self, peer: u32) -> (u64, Verdict) {
         let (number, why) = self.arrived().failed.get(&peer).copied().unwrap_or_default();
         (number, Verdict(why))

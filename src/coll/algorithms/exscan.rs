@@ -74,7 +74,7 @@ fn inclusive(problem: &Problem, rank: usize, offset: u64) -> Place {
 /// further on (Hillis and Steele 1986): log2(ranks) steps. Each step sends the whole vector and
 /// combines twice, once into the vector that the next step sends and once into the result, which
 /// does not contain the rank's own vector. Each step has a place of its own for the vector that it
-/// receives, and a signal tells the sender that the place is free.
+/// receives, and a signal reports to the sender that the place is free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;

@@ -235,7 +235,7 @@ impl Asynchronous {
         }
     }
 
-    /// Waits for the end of the thread, which was told to end or has nothing to do. False: it has
+    /// Waits for the end of the thread, which must end or has nothing to do. False: it has
     /// not ended by `limit`.
     pub fn join(&self, limit: Instant) -> bool {
         let thread = self.open().thread.take();

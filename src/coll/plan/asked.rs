@@ -63,7 +63,7 @@ pub struct Asked {
     pub element_size: u32,
     /// How many rounds may be under way; 0 counts as 1.
     pub depth: u32,
-    /// Why the call itself is wrong. The other ranks are told, as of every refused parameter.
+    /// Why the call itself is wrong. The other ranks learn it, as of every refused parameter.
     pub refused: Option<&'static str>,
     /// The floating-point environment in which elements are combined.
     pub environment: Environment,

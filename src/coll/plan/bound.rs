@@ -3,7 +3,7 @@
 //!
 //! A buffer that peers do not map is replaced by a block of the arena, which stays with the plan
 //! and is bound. The starting thread copies the input there before other ranks can know of the
-//! round; the output is copied back before the user is told of the round's end.
+//! round; the output is copied back before the round's end is reported to the user.
 
 use crate::coll::arena::Block;
 use crate::coll::plan::asked::sides;

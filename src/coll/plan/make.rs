@@ -349,8 +349,8 @@ impl PlanBuilder<'_> {
                 side(&self.checked.receive, ways[1], self.asked.receive, receive),
                 [0, scratch, program.scratch],
             ],
-            // Output that is bound or bounced may have to be copied by its owner before the user is
-            // told.
+            // Output that is bound or bounced may have to be copied by its owner before the end is
+            // reported.
             word: self
                 .word()
                 .filter(|_| shared && ways == [BufferUse::Mapped; 2])

@@ -212,7 +212,8 @@ impl Plan {
         (self.about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
     }
 
-    /// Whether the next round may be started: the round before has ended and the user was told.
+    /// Whether the next round may be started: the round before has ended, and its end was reported
+    /// to the user.
     pub fn may_start(&self) -> bool {
         self.is_settled(self.rounds.load(Ordering::Relaxed))
     }
@@ -308,7 +309,7 @@ impl Plan {
     }
 
     /// Whether the next round may be started after this one: the user has waited for it, or its
-    /// completion may have told the user.
+    /// completion may have reported it to the user.
     #[inline(always)]
     fn is_settled(&self, round: u32) -> bool {
         // Acquire: the caller sees what a completion has stored before.
@@ -325,8 +326,8 @@ impl Plan {
         }
     }
 
-    /// Whether the round has ended. A user whom a completion tells may have started further rounds
-    /// since.
+    /// Whether the round has ended. A user who has seen the completion may have started further
+    /// rounds since.
     fn has_ended(&self, round: u32) -> bool {
         self.round_end().has_ended(round)
     }

@@ -69,7 +69,7 @@ pub(super) struct Facts {
 /// The decisions that follow from the facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
-    /// The progress thread is told of every round.
+    /// Every round is announced to the progress thread.
     pub tasked: bool,
     /// Only the user's thread starts and ends rounds, the program is small and has one queue: a
     /// round begins and ends by plain stores, and its queue is claimed with the start.
@@ -91,8 +91,8 @@ impl Policy {
     pub fn of(facts: &Facts) -> Policy {
         let Facts { cost, size, crowded, .. } = *facts;
         // Large by the whole problem, since a rank with few steps may run other ranks' steps. Such
-        // a rank's start would have to tell the others in each queue that it is ready, which takes
-        // several times as long as leaving that to the next thread that looks.
+        // a rank's start would have to report to the others in each queue that it is ready, which
+        // takes several times as long as leaving that to the next thread that looks.
         let large = cost.max(size) >= LARGE;
         let heavy = cost > LIGHT || large && facts.queues > 1;
         let tasked = heavy || !facts.shared || facts.has_completion;

@@ -5,7 +5,7 @@
 use crate::coll::schedule::{Action, Place, Program, Step, scratch};
 use std::collections::BTreeSet;
 
-/// Cuts the steps of `rank`'s program so that each step that names a far rank, as is_far() tells,
+/// Cuts the steps of `rank`'s program so that each step that names a far rank, by is_far(),
 /// is one put. None: a step reads the memory of a far rank.
 pub fn posted(
     mut program: Program,

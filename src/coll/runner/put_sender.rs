@@ -107,7 +107,7 @@ pub struct PutSender {
     /// See done().
     done: [AtomicU64; QUEUES],
     answers: Arc<Answers>,
-    /// Whether the ranks of other nodes were told that the plan has failed.
+    /// Whether this rank has reported to the ranks of other nodes that the plan has failed.
     failure_sent: AtomicBool,
 }
 

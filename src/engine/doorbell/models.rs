@@ -18,7 +18,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 struct World {
     bell: Arc<Bell>,
     ring: CommandQueue<u32>,
-    /// How often a producer rang because its commit told it to.
+    /// How often a producer rang because its commit has asked for it.
     rings: Arc<AtomicUsize>,
 }
 

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | policy, number and size of its message slots | its card says them |
 //! | its directory of regions | asked for at the first use of a key (`wire::imports`) |
-//! | which numbers have handlers | unknown; the end of a message tells that there was none |
+//! | which numbers have handlers | unknown; the end of a message reports that there was none |
 //! | its sleeping threads | the owner wakes them: it executes what is stored there |
 //! | its names, by which the ranks of a team find each other's boards | `coll::agreement::far_sheets` sends their contents |
 

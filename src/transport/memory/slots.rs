@@ -351,7 +351,7 @@ impl<'a> SlotShare<'a> {
     /// The first ticket that is not taken.
     pub fn sent(&self) -> u64 {
         // Acquire: pairs with give_back(). All tickets before RecvCNT are taken, and none is taken
-        // from RecvCNT + N on, so the claims in between tell.
+        // from RecvCNT + N on, so the claims in between show it.
         let taken = self.recv.load(Ordering::Acquire);
         let all = self.slots.len() as u64;
         let is_free = |ahead: &u64| {

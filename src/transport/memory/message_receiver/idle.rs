@@ -100,8 +100,8 @@ impl MessageReceiver {
     }
 
     /// Whether no sender has begun a message. For a receiver that has called WakeFlag::arm_fenced()
-    /// before. Two words of each share mostly tell: senders take tickets in order, so if SendCNT is
-    /// the next ticket and this ticket is not claimed, no later one is.
+    /// before. Two words of each share are mostly enough: senders take tickets in order, so if
+    /// SendCNT is the next ticket and this ticket is not claimed, no later one is.
     pub fn is_quiet(&mut self) -> bool {
         let none =
             |state: &ShareState| state.share.awaits(state.next) && state.next == state.returned;
