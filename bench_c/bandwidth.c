@@ -17,8 +17,6 @@ static size_t count_for(size_t size, double mib)
     return count < 1 ? 1 : count > 1000 ? 1000 : (size_t)count;
 }
 
-static double gigabytes(size_t size, size_t count, uint64_t ns) { return (double)size * (double)count / (double)ns; }
-
 static double library(const bench_world_t *world, const bench_request_t *request, size_t size, size_t count)
 {
     __atomic_store_n(&completed, 0, __ATOMIC_RELAXED);
@@ -26,23 +24,7 @@ static double library(const bench_world_t *world, const bench_request_t *request
     for (size_t i = 0; i < count; i++)
         bench_post(world->context, request->op, request);
     bench_wait(&completed, count);
-    return gigabytes(size, count, bench_now_ns() - before);
-}
-
-static double bare(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t size, size_t count)
-{
-    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
-    void *to = op == BENCH_WRITE ? world->mapped_pointer : world->source_memory;
-    const void *from = op == BENCH_WRITE ? world->source_memory : world->mapped_pointer;
-    uint64_t before = bench_now_ns();
-    for (size_t i = 0; i < count; i++) {
-        if (memory == BENCH_MAPPED)
-            copy(to, from, size);
-        else if (limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, size,
-                                op == BENCH_WRITE) != (ssize_t)size)
-            return NAN;
-    }
-    return gigabytes(size, count, bench_now_ns() - before);
+    return world_gigabytes(size, count, bench_now_ns() - before);
 }
 
 static void measure(const bench_world_t *world, const bench_options_t *options, bench_op_t op, bench_memory_t memory, size_t size)
@@ -55,16 +37,16 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     if (size == 1048576)
         record.target = memory == BENCH_MAPPED ? "ratio>=0.95" : "ratio>=0.9";
     bench_request_t request = world_request(world, op, memory, 0, size, llcl_add_on(&completed), 0);
-    bare(world, op, memory, size, 1);
+    world_copies(world, op == BENCH_WRITE, memory, size, 1);
     library(world, &request, size, 1);
     for (int r = 0; r < options->repeats; r++) {
         double limits[PAIRS], ours[PAIRS];
         for (int i = 0; i < PAIRS; i++) { /* the first one alternates, so that the caches favour neither */
             if (i % 2 == 0)
-                limits[i] = bare(world, op, memory, size, count);
+                limits[i] = world_copies(world, op == BENCH_WRITE, memory, size, count);
             ours[i] = library(world, &request, size, count);
             if (i % 2 == 1)
-                limits[i] = bare(world, op, memory, size, count);
+                limits[i] = world_copies(world, op == BENCH_WRITE, memory, size, count);
         }
         bench_add(&record.series, bench_percentile(limits, PAIRS, 50), bench_percentile(ours, PAIRS, 50), NAN);
     }

@@ -86,8 +86,6 @@ static void serve(const bench_world_t *world)
  * receiver. */
 static unsigned count_for(size_t size) { return (unsigned)(4 * LARGEST / size); }
 
-static double gigabytes(size_t size, unsigned count, uint64_t ns) { return (double)size * count / (double)ns; }
-
 static llcl_am_params_t message_of(const bench_world_t *world, uint32_t id, bench_memory_t memory, size_t size)
 {
     llcl_am_params_t params = am_message(world->peer, id, NULL, 0);
@@ -111,24 +109,7 @@ static double library(const bench_world_t *world, const llcl_am_params_t *params
     for (unsigned i = 0; i < count; i++)
         am_post(world->context, params);
     am_wait(world, &completed, count);
-    return gigabytes(size, count, bench_now_ns() - before);
-}
-
-/* memcpy by the rank that copies in the library: a read for a pull, a write for a LONG message. */
-static double bare(const bench_world_t *world, uint32_t id, bench_memory_t memory, size_t size, unsigned count)
-{
-    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
-    void *to = id == ID_LONG ? world->mapped_pointer : world->source_memory;
-    const void *from = id == ID_LONG ? world->source_memory : world->mapped_pointer;
-    uint64_t before = bench_now_ns();
-    for (unsigned i = 0; i < count; i++) {
-        if (memory == BENCH_MAPPED)
-            copy(to, from, size);
-        else if (limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, size, id == ID_LONG) !=
-                 (ssize_t)size)
-            return NAN;
-    }
-    return gigabytes(size, count, bench_now_ns() - before);
+    return world_gigabytes(size, count, bench_now_ns() - before);
 }
 
 static void measure(const bench_world_t *world, const bench_options_t *options, uint32_t id, bench_memory_t memory, size_t size)
@@ -136,16 +117,16 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
     unsigned count = count_for(size);
     bench_series_t series = {0};
     llcl_am_params_t params = message_of(world, id, memory, size);
-    bare(world, id, memory, size, 1);
+    world_copies(world, id == ID_LONG, memory, size, 1);
     library(world, &params, size, 1);
     for (int r = 0; r < options->repeats; r++) {
         double limits[PAIRS], ours[PAIRS];
         for (int i = 0; i < PAIRS; i++) { /* the first one alternates, so that the caches favour neither */
             if (i % 2 == 0)
-                limits[i] = bare(world, id, memory, size, count);
+                limits[i] = world_copies(world, id == ID_LONG, memory, size, count);
             ours[i] = library(world, &params, size, count);
             if (i % 2 == 1)
-                limits[i] = bare(world, id, memory, size, count);
+                limits[i] = world_copies(world, id == ID_LONG, memory, size, count);
         }
         bench_add(&series, bench_percentile(limits, PAIRS, 50), bench_percentile(ours, PAIRS, 50), NAN);
     }

@@ -181,3 +181,21 @@ plain_params_t world_plain(const bench_world_t *world, size_t offset, size_t siz
     return (plain_params_t){.local = &world->plain_local, .remote = &world->plain_remote, .local_offset = offset,
                             .remote_offset = offset, .size = size, .operand = 1};
 }
+
+double world_gigabytes(size_t size, size_t count, uint64_t ns) { return (double)size * (double)count / (double)ns; }
+
+double world_copies(const bench_world_t *world, int is_write, bench_memory_t memory, size_t size, size_t count)
+{
+    void *(*volatile copy)(void *, const void *, size_t) = memcpy;
+    void *to = is_write ? world->mapped_pointer : world->source_memory;
+    const void *from = is_write ? world->source_memory : world->mapped_pointer;
+    uint64_t before = bench_now_ns();
+    for (size_t i = 0; i < count; i++) {
+        if (memory == BENCH_MAPPED)
+            copy(to, from, size);
+        else if (limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, size, is_write) !=
+                 (ssize_t)size)
+            return NAN;
+    }
+    return world_gigabytes(size, count, bench_now_ns() - before);
+}

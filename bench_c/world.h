@@ -47,6 +47,11 @@ double world_two_hand_overs(bench_world_t *world);
 double world_ring_way(bench_world_t *world);
 double world_ring_message(bench_world_t *world, size_t size);
 double world_wake(bench_world_t *world, unsigned idle_us);
+/* The GB/s of `count` bare copies, by memcpy or by the kernel, between this rank's memory and the
+ * peer's. `memory` is the peer's. */
+double world_copies(const bench_world_t *world, int is_write, bench_memory_t memory, size_t size, size_t count);
+/* GB/s. */
+double world_gigabytes(size_t size, size_t count, uint64_t ns);
 
 const char *bench_op_name(bench_op_t op);
 
