@@ -10,12 +10,18 @@
 //! memory's owner takes part (`memory`). If a rank closes its lane while a write is not due yet,
 //! the write still arrives at its peer, as data of a dead rank may on a real network. A fence waits
 //! for these writes.
+//!
+//! Some networks read the bytes of a frame or a write at the post, others later ([`Nature::late`]):
+//! those of a frame when it leaves, those of a write when it is executed, so a test sees when the
+//! library changes or frees bytes too early. After the end of a command, and after close(), the
+//! network reads none of its bytes.
 
 use super::{Armed, CLASSES, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::socket::Wake;
 use crate::util::status::{Result, Status};
 use accesses::{Answers, Begun};
+use frames::Leaving;
 use memory::{Access, Notice, Registered};
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, AsRawFd};
@@ -24,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 mod accesses;
+mod fences;
 mod frames;
 mod memory;
 mod nature;
@@ -51,6 +58,8 @@ enum Comes {
     },
     /// The access with this number, which the rank itself has posted, is to be executed.
     Due(u64),
+    /// The frame with this number, which the rank itself has posted, leaves.
+    Leaves(u64),
     /// A write of a rank that has closed its lane since.
     Late { from: u32, access: Access, bytes: Box<[u8]> },
     /// A peer has written bytes here, with a notice. `answers`: its command ends when this rank
@@ -159,6 +168,7 @@ impl Wire for Simulated {
             given: HashMap::new(),
             held: [0; CLASSES],
             accesses: HashMap::new(),
+            leaving: HashMap::new(),
             words: Vec::new(),
             unanswered: HashMap::new(),
             under_way: 0,
@@ -184,6 +194,8 @@ struct SimulatedLane {
     /// Number of frames in `given`, by class.
     held: [usize; CLASSES],
     accesses: HashMap<u64, Begun>,
+    /// Frames whose bytes the network has not read.
+    leaving: HashMap<u64, Leaving>,
     /// The words of the notices that the last poll() has returned.
     words: Vec<Box<[u64]>>,
     /// By number, the notices that are not answered.
@@ -248,43 +260,6 @@ impl SimulatedLane {
         self.put(&own, comes);
     }
 
-    /// The next event for a dead rank from which nothing is in the network: first the completion of
-    /// each access to it and of each frame that no receive has taken, then the answer to its fence.
-    fn fenced(&mut self) -> Option<Event> {
-        let (arrivals, now) = (lock(&self.card.arrivals), Instant::now());
-        let comes = |rank: u32| {
-            let of = |comes: &Comes| match comes {
-                Comes::Frame { from, .. }
-                | Comes::Late { from, .. }
-                | Comes::Notice { from, .. } => *from == rank,
-                Comes::Done { peer, .. }
-                | Comes::Taken { peer, .. }
-                | Comes::Answered { peer, .. } => *peer == rank,
-                Comes::Due(number) => self.accesses.get(number).is_some_and(|it| it.peer == rank),
-            };
-            arrivals.coming.iter().flat_map(BTreeMap::values).any(of)
-        };
-        let over = |(rank, until): &(u32, Instant)| now > *until && !comes(*rank);
-        let at = self.fences.iter().position(over)?;
-        drop(arrivals);
-        let rank = self.fences[at].0;
-        let left = self.accesses.iter().find(|(_, it)| it.peer == rank).map(|(number, _)| *number);
-        if let Some(begun) = left.and_then(|number| self.accesses.remove(&number)) {
-            self.under_way -= 1;
-            let (tag, status) = (begun.tag, Status::ERR_PEER_DEAD.0);
-            return Some(Event { tag, status, ..Event::about(Event::DONE, rank) });
-        }
-        let left = self.waiting.iter().find(|(_, ((peer, _), _))| *peer == rank);
-        if let Some((number, (_, tag))) = left.map(|(number, it)| (*number, *it)) {
-            self.waiting.remove(&number);
-            let status = Status::ERR_PEER_DEAD.0;
-            return Some(Event { tag, status, ..Event::about(Event::DONE, rank) });
-        }
-        self.fences.remove(at);
-        let can_fence = self.nature.can_fence;
-        Some(Event::about(if can_fence { Event::FENCED } else { Event::UNFENCEABLE }, rank))
-    }
-
     /// The next arrival for which there is a receive: its time and its queue.
     fn next(&self, arrivals: &Arrivals) -> Option<(Instant, usize)> {
         let may = |queue: &usize| *queue == CLASSES || self.held[*queue] < RECEIVES;
@@ -309,6 +284,10 @@ impl SimulatedLane {
             }
             Comes::Due(number) => {
                 self.execute(number);
+                None
+            }
+            Comes::Leaves(number) => {
+                self.leave(number);
                 None
             }
             Comes::Late { from, access, mut bytes } => {
@@ -429,15 +408,9 @@ impl WireLane for SimulatedLane {
     }
 
     fn close(&mut self, _: Duration) -> Result<()> {
-        // post() has copied the bytes of frames; those of pending writes are copied now.
-        let writes = std::mem::take(&mut self.accesses);
-        for Begun { to, access, local, size, executed, .. } in writes.into_values() {
-            if access.is_write() && !executed {
-                // SAFETY: the local buffer is valid until this call returns.
-                let bytes = unsafe { std::slice::from_raw_parts(local, size as usize) };
-                self.put(&to, Comes::Late { from: self.me, access, bytes: bytes.into() });
-            }
-        }
+        // What was posted may still arrive, but its bytes are read for the last time now.
+        self.leave_all();
+        self.send_writes();
         lock(&self.card.registered).over = true;
         self.refuse_all();
         lock(&CARDS).remove(&self.number);

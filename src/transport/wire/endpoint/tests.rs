@@ -49,7 +49,7 @@ fn put(end: &Endpoint, to: u32, class: Class, tag: u64, size: usize) -> bool {
 }
 
 /// Calls `attempt` until it succeeds, for at most 10 s.
-fn until(what: &str, attempt: impl Fn() -> bool) {
+fn until(what: &str, mut attempt: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(10);
     while !attempt() {
         assert!(Instant::now() < limit, "{what}");
@@ -394,7 +394,11 @@ fn nonsense_is_dropped() {
             lane.poll(&mut [Event::NONE; 4]);
         }
     }
+    until("not all were reported", || {
+        // A frame leaves when its sender polls.
+        lane.poll(&mut [Event::NONE; 4]);
+        end.shared.lock().reported == 3
+    });
     let came = came.recv_timeout(Duration::from_secs(10)).unwrap();
     assert_eq!((came.0, came.2), (0, 5));
-    until("not all were reported", || end.shared.lock().reported == 3);
 }

@@ -61,7 +61,7 @@ fn count(name: &str, count: u64, size: usize) -> Trips {
     // Answers that are on their way are counted, too.
     while ends.iter().any(|end| end.shared.round(end.shared.lock(), &|_, _, _| true))
         || ends.iter().any(|end| end.shared.lock().outgoing.waiting() > 0)
-        || wires.iter().any(|wire| wire.coming().0 > 0)
+        || wires.iter().any(|wire| wire.has_frames())
     {}
     let [frames, accesses] =
         [0, 1].map(|at| wires.iter().map(|wire| wire.counts()[at]).sum::<u64>() as f64);

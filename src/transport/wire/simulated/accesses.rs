@@ -22,7 +22,7 @@ pub(super) struct Begun {
     pub(super) executed: bool,
     /// How many crossings of the network lie behind it at the peer.
     crossings: u64,
-    /// The bytes of an inline write, to which `local` points.
+    /// The bytes of a write that were read at the post, to which `local` points.
     _copy: Option<Box<[u8]>>,
 }
 
@@ -59,6 +59,7 @@ impl SimulatedLane {
     pub(super) unsafe fn begin(&mut self, peer: u32, to: &Arc<Card>, command: &Command) {
         let (mut local, size) = (std::ptr::null_mut(), command.size);
         let (mut copy, inline) = (None, command.flags & Command::INLINE != 0);
+        let (is_write, late) = (command.op == Command::WRITE, self.nature.late);
         if command.op != Command::ATOMIC {
             // SAFETY: the caller passes one valid piece.
             let piece = unsafe { &*command.piece };
@@ -67,8 +68,8 @@ impl SimulatedLane {
             let covered = lock(&self.card.registered).covers(piece.local, local as u64, size);
             assert!(keyless || covered, "the local buffer of a command is not registered");
         }
-        if inline {
-            assert!(size <= self.nature.caps.inline_most as u64, "{size} bytes inline");
+        assert!(!inline || size <= self.nature.caps.inline_most as u64, "{size} bytes inline");
+        if inline || is_write && !late {
             // SAFETY: the bytes of a valid piece are valid.
             let mut bytes: Box<[u8]> =
                 unsafe { std::slice::from_raw_parts(local, size as usize) }.into();
@@ -113,6 +114,18 @@ impl SimulatedLane {
         }
         let (tag, peer, crossings) = (begun.tag, begun.peer, begun.crossings + 1);
         self.put_own(Comes::Done { tag, peer, status, fetched, crossings });
+    }
+
+    /// Sends the writes that are not executed on their way, as data of a rank that is gone.
+    pub(super) fn send_writes(&mut self) {
+        let writes = std::mem::take(&mut self.accesses);
+        for Begun { to, access, local, size, executed, .. } in writes.into_values() {
+            if access.is_write() && !executed {
+                // SAFETY: the local buffer is valid until close() returns, which calls this.
+                let bytes = unsafe { std::slice::from_raw_parts(local, size as usize) };
+                self.put(&to, Comes::Late { from: self.me, access, bytes: bytes.into() });
+            }
+        }
     }
 
     /// Sends the answer to the write of a notice.

@@ -1,14 +1,29 @@
 //! Frames of a simulated lane. On a network with a shared queue a frame waits at its sender until a
 //! receive of the peer takes it: its command ends then, and a lane takes only `WAIT` such frames
-//! for each peer and class. On another network the command ends soon, wherever the frame is.
+//! for each peer and class. On another network the command ends soon after the frame has left,
+//! wherever the frame is.
 
 use super::{Card, Comes, DEPTH, SimulatedLane, lock};
-use crate::transport::wire::{CLASSES, Command, Event};
+use crate::transport::wire::{CLASSES, Command, Event, Piece};
 use crate::util::status::Status;
 use std::sync::Arc;
 
 /// Most frames for one peer and class that no receive has taken, with a shared queue.
 const WAIT: usize = 8;
+
+/// A frame that the lane has taken, and whose bytes it has not read.
+pub(super) struct Leaving {
+    pub(super) peer: u32,
+    to: Arc<Card>,
+    class: u32,
+    tag: u64,
+    address: *const u8,
+    size: u64,
+    crossings: u64,
+}
+
+// SAFETY: the bytes stay valid until the end of the command, whichever thread polls.
+unsafe impl Send for Leaving {}
 
 impl SimulatedLane {
     /// How many of `commands` the lane has room for.
@@ -23,35 +38,53 @@ impl SimulatedLane {
         }
     }
 
-    /// Takes a frame.
+    /// Takes a frame. Its bytes are read now, or when it leaves.
     ///
     /// # Safety
     /// As for post().
     pub(super) unsafe fn send(&mut self, peer: u32, class: u32, to: &Arc<Card>, command: &Command) {
-        // SAFETY: the caller passes one valid piece, whose bytes are valid until completion.
-        let bytes = unsafe {
-            let piece = &*command.piece;
-            std::slice::from_raw_parts(piece.address, piece.size as usize)
-        };
-        let (from, answer_to, tag) = (self.me, self.card.clone(), command.tag);
-        let (bytes, crossings) = (bytes.into(), self.card.traffic.frame());
-        let waits = self.nature.caps.shared_queue.then(|| {
-            self.serial += 1;
-            self.waiting.insert(self.serial, ((peer, class), tag));
-            self.serial
-        });
+        // SAFETY: the caller passes one valid piece.
+        let Piece { address, size, .. } = unsafe { *command.piece };
+        let (tag, crossings) = (command.tag, self.card.traffic.frame());
+        self.serial += 1;
+        let number = self.serial;
+        match self.nature.caps.shared_queue {
+            true => _ = self.waiting.insert(number, ((peer, class), tag)),
+            false => self.under_way += 1,
+        }
+        let leaving = Leaving { peer, to: to.clone(), class, tag, address, size, crossings };
+        self.leaving.insert(number, leaving);
+        match self.nature.late {
+            true => self.put_own(Comes::Leaves(number)),
+            false => self.leave(number),
+        }
+    }
+
+    /// Sends a frame on its way. Its command ends later.
+    pub(super) fn leave(&mut self, number: u64) {
+        let Some(frame) = self.leaving.remove(&number) else { return };
+        let Leaving { peer, to, class, tag, address, size, crossings } = frame;
+        // SAFETY: post() was told that the bytes are valid until the end of the command, which
+        // comes behind this, or until close(), which leaves none in `leaving`.
+        let bytes = unsafe { std::slice::from_raw_parts(address, size as usize) }.into();
+        let (from, answer_to) = (self.me, self.card.clone());
+        let waits = self.nature.caps.shared_queue.then_some(number);
         let done = match waits {
             Some(number) => Comes::Taken { number, peer, crossings: 0 },
-            None => {
-                self.under_way += 1;
-                Comes::Done { tag, peer, status: Status::OK, fetched: 0, crossings: 0 }
-            }
+            None => Comes::Done { tag, peer, status: Status::OK, fetched: 0, crossings: 0 },
         };
         let frame = Comes::Frame { from, answer_to, class, bytes, crossings, waits };
         // A peer that is gone takes no frame.
-        if !self.put(to, frame) || waits.is_none() {
+        if !self.put(&to, frame) || waits.is_none() {
             self.put_own(done);
         }
+    }
+
+    /// Sends all frames on their way, since the network may not read them later.
+    pub(super) fn leave_all(&mut self) {
+        let mut numbers: Vec<u64> = self.leaving.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers.into_iter().for_each(|number| self.leave(number));
     }
 
     /// A receive has taken a frame of a peer.

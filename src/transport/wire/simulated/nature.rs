@@ -15,6 +15,9 @@ pub struct Nature {
     pub can_fence: bool,
     /// The answer to a signal comes with the completion of its write.
     pub answers: bool,
+    /// The bytes of a frame, and of a write that is not inline, are read until the command's end;
+    /// without this, at the post.
+    pub late: bool,
     /// All other abilities.
     pub caps: Caps,
 }
@@ -44,7 +47,8 @@ impl Nature {
             opener_polls: false,
         };
         let (has_fd, can_fence) = (seed % 2 == 1, !seed.is_multiple_of(4));
-        Nature { seed, has_fd, can_fence, answers: seed.is_multiple_of(2), caps }
+        let (answers, late) = (seed.is_multiple_of(2), (seed / 4).is_multiple_of(2));
+        Nature { seed, has_fd, can_fence, answers, late, caps }
     }
 
     /// The network of `SEED` or `SEED:SWITCH=NUMBER:...`; a switch overrides one ability.
@@ -66,6 +70,7 @@ impl Nature {
                 "frame" => caps.frame_most = value as usize,
                 "fence" => nature.can_fence = value != 0,
                 "remote" => caps.remote = value != 0,
+                "late" => nature.late = value != 0,
                 "inline" => caps.inline_most = value as usize,
                 "keys" => caps.needs_local_key = value != 0,
                 "message" => caps.message_most = value,
@@ -79,7 +84,7 @@ impl Nature {
                 _ => fail!(
                     ERR_INVALID,
                     "LLCL_WIRE_SEED has switch {switch}, expected answers, atomics, fd, fence, frame, \
-                     inline, keys, message, notices, remote or shared"
+                     inline, keys, late, message, notices, remote or shared"
                 ),
             }
         }

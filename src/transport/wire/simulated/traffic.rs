@@ -56,6 +56,12 @@ impl Simulated {
         self.card.traffic.counts()
     }
 
+    /// Whether a frame of this rank has not left, or one is on its way to it.
+    pub fn has_frames(&self) -> bool {
+        let is_frame = |comes: &Comes| matches!(comes, Comes::Frame { .. } | Comes::Leaves(_));
+        lock(&self.card.arrivals).coming.iter().flat_map(BTreeMap::values).any(is_frame)
+    }
+
     /// Frames that are on their way to this rank, and their bytes.
     pub fn coming(&self) -> (usize, usize) {
         let arrivals = lock(&self.card.arrivals);

@@ -57,18 +57,92 @@ fn send_frames(here: &mut dyn WireLane, there: &mut dyn WireLane, seen: &mut See
 fn frames_overtake_each_other_and_posts_are_taken_in_part() {
     for nature in natures() {
         let ([mut here, mut there], mut seen) = (pair(nature), Seen::default());
-        assert_eq!(post(&mut *there, 0, 1, &[vec![]]), (0, Status::RETRY_CONNECTING));
+        assert_eq!(post(&mut *there, 0, 1, &ONES[..1]), (0, Status::RETRY_CONNECTING));
         let limit = Instant::now() + Duration::from_secs(20);
         while !seen.has_all() {
             assert!(Instant::now() < limit, "{nature:?}: {seen:?}");
             send_frames(&mut *here, &mut *there, &mut seen);
         }
-        while post(&mut *there, 0, 0, &[vec![5]]).0 == 0 {}
-        let mut polled = Polled::default();
+        while post(&mut *there, 0, 0, &ONES[..1]).0 == 0 {}
+        let (mut polled, mut own) = (Polled::default(), Polled::default());
         while polled.frames.is_empty() {
+            assert!(Instant::now() < limit, "{nature:?}: the answer does not come");
+            poll(&mut *there, &mut own);
             poll(&mut *here, &mut polled);
         }
-        assert_eq!(polled.frames, [(1, 0, vec![5])]);
+        assert_eq!(polled.frames, [(1, 0, vec![1])]);
+    }
+}
+
+/// Polls both ranks of a pair until the command with this tag has ended.
+fn until_end(both: &mut Both, tag: u64) {
+    let limit = Instant::now() + Duration::from_secs(10);
+    let (mut here, mut there) = (Polled::default(), Polled::default());
+    while !here.done.contains(&tag) {
+        assert!(Instant::now() < limit, "command {tag} does not end");
+        poll(&mut *both.lane, &mut here);
+        poll(&mut *both.there, &mut there);
+    }
+}
+
+/// Sends a frame and changes its byte before the command's end, and again behind it. Returns the
+/// byte that comes.
+fn changed_frame(nature: Nature) -> u8 {
+    let (mut both, mut bytes) = (both(nature), Box::new([[1_u8]]));
+    let byte = bytes.as_mut_ptr().cast::<u8>();
+    while post(&mut *both.lane, 1, 2, &*bytes).0 == 0 {}
+    // SAFETY: the network reads the byte when a lane is polled, on this thread.
+    let change = |to| unsafe { byte.write_volatile(to) };
+    change(2);
+    let (mut here, mut there) = (Polled::default(), Polled::default());
+    let limit = Instant::now() + Duration::from_secs(10);
+    while there.frames.is_empty() {
+        assert!(Instant::now() < limit, "the frame does not come");
+        poll(&mut *both.lane, &mut here);
+        if !here.done.is_empty() {
+            change(3);
+        }
+        poll(&mut *both.there, &mut there);
+    }
+    there.frames[0].2[0]
+}
+
+/// Writes a word, and changes it before the command's end. Returns the word that lies there then.
+fn changed_write(nature: Nature) -> u64 {
+    let (mut both, theirs, ours) = (both(nature), Box::new([0_u64]), Box::new([1_u64]));
+    let at = [&theirs, &ours].map(|words| words.as_ptr().cast_mut());
+    let keys = [1, 0].map(|rank: usize| both.wires[rank].register(at[1 - rank].cast(), 8).unwrap());
+    let piece = Piece { address: at[1].cast(), size: 8, local: keys[1].local };
+    post_one(&mut *both.lane, 1, command(Command::WRITE, 5, 8), piece, (at[0] as u64, &keys[0]));
+    // SAFETY: as in changed_frame().
+    unsafe { at[1].write_volatile(2) };
+    until_end(&mut both, 5);
+    // SAFETY: as in changed_frame().
+    unsafe { at[0].read_volatile() }
+}
+
+/// A network that reads late has the bytes of a frame, and of a write, that are there before the
+/// command's end, never those behind it; another network has those of the post. A lane that is
+/// closed has read all that it sends on.
+#[test]
+fn bytes_are_read_at_the_post_or_before_the_end() {
+    for nature in natures() {
+        let expected = 1 + u8::from(nature.late);
+        assert_eq!(changed_frame(nature), expected, "{nature:?}");
+        if nature.caps.remote {
+            assert_eq!(changed_write(nature), expected.into(), "{nature:?}");
+        }
+        let [mut here, mut there] = pair(nature);
+        let mut bytes = Box::new([[1_u8]]);
+        while post(&mut *here, 1, 2, &*bytes).0 == 0 {}
+        here.close(Duration::ZERO).unwrap();
+        bytes[0] = [9];
+        let (mut polled, limit) = (Polled::default(), Instant::now() + Duration::from_secs(10));
+        while polled.frames.is_empty() {
+            assert!(Instant::now() < limit, "{nature:?}: the frame does not come");
+            poll(&mut *there, &mut polled);
+        }
+        assert_eq!(polled.frames[0].2, [1], "{nature:?}");
     }
 }
 
