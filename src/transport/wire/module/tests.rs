@@ -3,14 +3,21 @@ use crate::transport::frame::{Class, Frame};
 use crate::transport::wire::endpoint::{Endpoint, no_news};
 use std::process::Command as Process;
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Compiles `tests/modules/NAME` with these options.
+/// Compiles `tests/modules/NAME` with these options, once: tests of other threads may have loaded
+/// what is there.
 pub fn built(name: &str, options: &[&str]) -> PathBuf {
+    static BUILT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = root.join("target/tmp/modules").join(std::process::id().to_string());
     std::fs::create_dir_all(&folder).unwrap();
     let out = folder.join(format!("libllcl-{}.so", [&[name], options].concat().join("")));
+    let mut all = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.contains(&out) {
+        return out;
+    }
     let source = root.join("tests/modules").join(name).with_extension("c");
     let compiled = Process::new("cc")
         .args([
@@ -28,6 +35,7 @@ pub fn built(name: &str, options: &[&str]) -> PathBuf {
         .args([&out, &source])
         .status();
     assert!(compiled.unwrap().success());
+    all.push(out.clone());
     out
 }
 
