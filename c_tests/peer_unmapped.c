@@ -31,7 +31,7 @@ static uint32_t read_maps(struct mapped *found, uint32_t most)
     CHECK(maps != NULL);
     while (fgets(line, sizeof line, maps)) {
         unsigned long begin, end, offset, inode;
-        if (!strstr(line, "/memfd:") ||
+        if (!strstr(line, "/memfd:llcl ") ||
             sscanf(line, "%lx-%lx %*s %lx %*s %lu", &begin, &end, &offset, &inode) != 4)
             continue;
         for (i = 0; i < count; i++)
