@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "simulated")]
 mod far;
+#[cfg(feature = "simulated")]
 mod lanes;
 mod mapped;
 mod requests;
