@@ -2,7 +2,6 @@
 //! that lets it sleep too long, since it polls again after 50 ms.
 
 use super::far::wires;
-use crate::transport::wire::simulated::Nature;
 use crate::transport::wire::{Armed, CLASS_USER, Command, Event, Piece, Wire, WireLane};
 use crate::util::socket::{interest, poll_for};
 use crate::util::status::Status;
@@ -24,8 +23,7 @@ struct Lanes {
 impl Lanes {
     /// The lanes of each wire of the suite.
     fn each(mut check: impl FnMut(Lanes)) {
-        // Where a network reads late a frame leaves when its sender polls, and here none does.
-        for (name, make) in wires(|nature| Nature { late: false, ..nature }) {
+        for (name, make) in wires() {
             let wires = [0, 1].map(|me| make(me, 2).unwrap());
             let mut lanes = [0, 1].map(|me: usize| wires[me].lane().unwrap());
             for me in 0..2 {
