@@ -2,7 +2,9 @@
 //! that lets it sleep too long, since it polls again after 50 ms.
 
 use super::far::wires;
-use crate::transport::wire::{Armed, CLASS_USER, Command, Event, Piece, Wire, WireLane};
+use crate::transport::wire::{
+    Armed, CLASS_RMA, CLASS_USER, Command, Event, NOTICE_WORDS, Piece, Wire, WireLane,
+};
 use crate::util::socket::{interest, poll_for};
 use crate::util::status::Status;
 use std::os::fd::BorrowedFd;
@@ -17,7 +19,7 @@ struct Lanes {
     lanes: [Box<dyn WireLane>; 2],
     /// The kinds of the polled events of each that no test has asked for.
     seen: [Vec<u32>; 2],
-    _wires: [Box<dyn Wire>; 2],
+    wires: [Box<dyn Wire>; 2],
 }
 
 impl Lanes {
@@ -29,7 +31,7 @@ impl Lanes {
             for me in 0..2 {
                 lanes[me].connect(1 - me as u32, &wires[1 - me].card().unwrap()).unwrap();
             }
-            let mut all = Lanes { name, lanes, seen: Default::default(), _wires: wires };
+            let mut all = Lanes { name, lanes, seen: Default::default(), wires };
             (0..2).for_each(|me| all.until(me, Event::CONNECTED));
             check(all);
         }
@@ -49,13 +51,60 @@ impl Lanes {
         }
     }
 
+    /// Polls once, and hands over each event.
+    fn events(&mut self, rank: usize, take: &mut dyn FnMut(&Event)) {
+        let mut events = [Event::NONE; 8];
+        let lane = &mut self.lanes[rank];
+        let count = lane.poll(&mut events);
+        for event in &events[..count] {
+            take(event);
+            match event.event {
+                Event::FRAME => lane.give_back(event.frame),
+                Event::NOTICE if event.frame != 0 => lane.answer(event.frame, Status::OK),
+                _ => {}
+            }
+        }
+    }
+
     /// Polls once.
     fn poll(&mut self, rank: usize) {
-        let mut events = [Event::NONE; 8];
-        let count = self.lanes[rank].poll(&mut events);
-        let frames = events[..count].iter().filter(|event| event.event == Event::FRAME);
-        frames.for_each(|event| self.lanes[rank].give_back(event.frame));
-        self.seen[rank].extend(events[..count].iter().map(|event| event.event));
+        let mut kinds = Vec::new();
+        self.events(rank, &mut |event| kinds.push(event.event));
+        self.seen[rank].append(&mut kinds);
+    }
+
+    /// Rank 0 posts these commands. Hands over the events of both ranks, until `count` ends,
+    /// frames and notices have come, and for 3 ms more: what comes twice is handed over twice.
+    fn exchange(
+        &mut self,
+        class: u32,
+        mut commands: &[Command],
+        count: usize,
+        take: &mut dyn FnMut(&Event),
+    ) {
+        let (mut came, mut end) = (0, Instant::now() + LIMIT);
+        while Instant::now() < end {
+            if !commands.is_empty() {
+                // SAFETY: the bytes are of a test, which waits for the ends.
+                let (taken, _) = unsafe { self.lanes[0].post(1, class, commands) };
+                commands = &commands[taken..];
+            }
+            let before = came;
+            for rank in 0..2 {
+                self.events(rank, &mut |event| {
+                    let kinds = [Event::DONE, Event::FRAME, Event::NOTICE];
+                    came += usize::from(kinds.contains(&event.event));
+                    take(event);
+                });
+            }
+            if before < count && came >= count {
+                end = Instant::now() + Duration::from_millis(3);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.lanes.iter_mut().for_each(|lane| lane.close(Duration::ZERO).unwrap());
     }
 
     /// Whether there was one more event of this kind.
@@ -127,11 +176,166 @@ fn a_lane_does_not_sleep_over_an_event() {
             lanes.sleep_until(1, Event::FRAME, |_| {});
             lanes.until(0, Event::DONE);
             lanes.sleep_until(1, Event::FRAME, |lanes| lanes.post(0, &bytes));
-            lanes.until(0, Event::DONE);
+            lanes.sleep_until(0, Event::DONE, |_| {});
             // The end of a command that is posted while the lane is armed.
             lanes.sleep_until(0, Event::DONE, |lanes| lanes.post(0, &bytes));
             lanes.until(1, Event::FRAME);
         }
-        lanes.lanes.iter_mut().for_each(|lane| lane.close(Duration::ZERO).unwrap());
+        lanes.close();
+    });
+}
+
+/// Commands of each test below.
+const COUNT: usize = 40;
+
+#[test]
+fn each_frame_comes_once_and_ends_once() {
+    let sent: [Vec<u8>; COUNT] = std::array::from_fn(|number| vec![number as u8; number + 1]);
+    let piece = |it: &Vec<u8>| Piece { address: it.as_ptr(), size: it.len() as u64, local: 0 };
+    let pieces = sent.each_ref().map(piece);
+    let commands: [Command; COUNT] =
+        std::array::from_fn(|number| Command::frame(number as u64, &pieces[number]));
+    Lanes::each(|mut lanes| {
+        let (mut frames, mut ends) = ([0; COUNT], [0; COUNT]);
+        lanes.exchange(CLASS_USER, &commands, 2 * COUNT, &mut |event| match event.event {
+            Event::DONE => ends[event.tag as usize] += 1,
+            Event::FRAME => {
+                // SAFETY: the bytes of a frame are valid until give_back().
+                let bytes = unsafe { std::slice::from_raw_parts(event.bytes, event.size as usize) };
+                assert_eq!(bytes, sent[bytes.len() - 1]);
+                frames[bytes.len() - 1] += 1;
+            }
+            _ => {}
+        });
+        assert_eq!((frames, ends), ([1; COUNT], [1; COUNT]), "{}: frames, ends", lanes.name);
+        lanes.close();
+    });
+}
+
+/// A word of rank 0 and a word of rank 1 for each command, and the commands that copy them.
+struct Words {
+    ours: Vec<u64>,
+    theirs: Vec<u64>,
+    pieces: Vec<Piece>,
+    commands: Vec<Command>,
+}
+
+impl Words {
+    /// The memory is registered until the lanes close.
+    fn new(lanes: &Lanes, op: u8) -> Words {
+        let numbers = (1..=COUNT as u64).collect();
+        let (mut ours, mut theirs) = match op {
+            Command::WRITE => (numbers, vec![0; COUNT]),
+            _ => (vec![0; COUNT], numbers),
+        };
+        let size = 8 * COUNT as u64;
+        let local = lanes.wires[0].register(ours.as_mut_ptr().cast(), size).unwrap().local;
+        let wire = lanes.wires[1].register(theirs.as_mut_ptr().cast(), size).unwrap().wire;
+        let address = ours.as_ptr();
+        let piece = |at: usize| Piece { address: address.wrapping_add(at).cast(), size: 8, local };
+        let mut words = Words { ours, theirs, pieces: Vec::new(), commands: Vec::new() };
+        words.pieces.extend((0..COUNT).map(piece));
+        words.commands.extend(words.pieces.iter().enumerate().map(|(at, piece)| {
+            let mut command = Command::frame(at as u64, piece);
+            (command.op, command.wire) = (op, wire);
+            command.remote = words.theirs.as_ptr().wrapping_add(at) as u64;
+            command
+        }));
+        words
+    }
+
+    /// Whether the command with this number has copied its word.
+    fn is_copied(&self, at: u64) -> bool {
+        let word = |words: &[u64]| {
+            // SAFETY: the word is valid; the wire may write it.
+            unsafe { words.as_ptr().wrapping_add(at as usize).read_volatile() }
+        };
+        word(&self.ours) == at + 1 && word(&self.theirs) == at + 1
+    }
+}
+
+/// The end of a read or a write, and the notice of a write, come once, and behind the bytes.
+#[test]
+fn each_access_ends_once_behind_its_bytes() {
+    Lanes::each(|mut lanes| {
+        let caps = lanes.wires[1].caps();
+        if !caps.remote {
+            return;
+        }
+        let kinds = [(Command::READ, false), (Command::WRITE, false), (Command::WRITE, true)];
+        for (op, notices) in kinds {
+            if notices && caps.notice_bits < 8 {
+                continue;
+            }
+            let mut words = Words::new(&lanes, op);
+            for (at, command) in words.commands.iter_mut().enumerate().filter(|_| notices) {
+                command.flags = Command::NOTICE;
+                command.notice = at as u32;
+                if caps.has_signals() {
+                    command.flags |= Command::WORDS;
+                    command.words = [at as u64 + 7; NOTICE_WORDS];
+                }
+            }
+            let (mut seen, mut ends) = ([0; COUNT], [0; COUNT]);
+            let count = if notices { 2 * COUNT } else { COUNT };
+            lanes.exchange(CLASS_RMA, &words.commands, count, &mut |event| {
+                let counts = match event.event {
+                    Event::DONE => &mut ends,
+                    Event::NOTICE => &mut seen,
+                    _ => return,
+                };
+                assert_eq!(event.status, Status::OK.0);
+                assert!(words.is_copied(event.tag), "event {} before its bytes", event.event);
+                if event.event == Event::NOTICE && caps.has_signals() {
+                    // SAFETY: the words of a notice are valid until the next poll().
+                    let came =
+                        unsafe { event.bytes.cast::<[u64; NOTICE_WORDS]>().read_unaligned() };
+                    assert_eq!((event.size, came), (32, [event.tag + 7; NOTICE_WORDS]));
+                }
+                counts[event.tag as usize] += 1;
+            });
+            let expected = ([1; COUNT], [u32::from(notices); COUNT]);
+            assert_eq!((ends, seen), expected, "{}: ends, notices of op {op}", lanes.name);
+        }
+        lanes.close();
+    });
+}
+
+/// Each command that a lane has taken for a rank that is gone ends before the answer to its fence;
+/// where the answer is UNFENCEABLE, a frame may end later.
+#[test]
+fn what_is_posted_to_a_dead_rank_ends_before_the_fence() {
+    Lanes::each(|mut lanes| {
+        let words = lanes.wires[0].caps().remote.then(|| Words::new(&lanes, Command::WRITE));
+        let bytes = [5; 64];
+        let piece = Piece { address: bytes.as_ptr(), size: 64, local: 0 };
+        let frames: Vec<_> =
+            (0..COUNT).map(|at| Command::frame((COUNT + at) as u64, &piece)).collect();
+        lanes.lanes[1].close(Duration::ZERO).unwrap();
+        let writes = words.as_ref().map_or(&[][..], |words| &words.commands);
+        let mut open = Vec::new();
+        for (class, commands) in [(CLASS_RMA, writes), (CLASS_USER, &frames)] {
+            // SAFETY: the bytes and words live longer than the lane is open.
+            let (taken, _) = unsafe { lanes.lanes[0].post(1, class, commands) };
+            open.extend(commands[..taken].iter().map(|command| command.tag));
+        }
+        lanes.lanes[0].fence(1);
+        let (limit, mut answer) = (Instant::now() + LIMIT, None);
+        while answer.is_none() && Instant::now() < limit {
+            lanes.events(0, &mut |event| match event.event {
+                Event::DONE => {
+                    let at = open.iter().position(|tag| *tag == event.tag);
+                    open.swap_remove(at.expect("it was posted and has not ended"));
+                }
+                Event::FENCED | Event::UNFENCEABLE => {
+                    let frames = event.event == Event::UNFENCEABLE;
+                    open.retain(|tag| !frames || *tag < COUNT as u64);
+                    answer = Some(open.clone());
+                }
+                _ => {}
+            });
+        }
+        assert_eq!(answer.as_deref(), Some(&[][..]), "{}: open at the answer", lanes.name);
+        lanes.lanes[0].close(Duration::ZERO).unwrap();
     });
 }
