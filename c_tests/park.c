@@ -125,8 +125,8 @@ static void messages(llcl_context_t *context)
         accepted++;
     }
     header = 77;
-    /* A rank that waits in the library handles messages, and so makes room for the other rank, which
-     * may still be sending. */
+    /* A rank that waits in the library handles messages, and so makes room for the other rank,
+     * which may still be sending. */
     sleep_ms(200);
     CHECK(status == LLCL_RETRY_NO_CREDIT || (status == LLCL_RETRY_QUEUE_FULL && test_mode_is("offload")));
     CHECK(accepted >= KEPT && accepted <= KEPT + TAKEN);
