@@ -29,7 +29,7 @@ pub struct Atomic {
     pub op: u32,
     /// The word's type, as in the C interface.
     pub kind: u32,
-    /// First number.
+    /// The number that the operation applies to the word; for a compare-and-swap the new value.
     pub operand: u64,
     /// The value with which a compare-and-swap compares the word.
     pub compare: u64,
@@ -62,8 +62,8 @@ impl Atomic {
     }
 }
 
-/// Converts the numbers of the C interface to the engine's. An error: there is no such number, or
-/// the type does not have the operation.
+/// Checks the numbers of the C interface and returns the engine's. An error: there is no such
+/// number, or the type does not have the operation.
 fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
     let small = |number: u32| u8::try_from(number).unwrap_or(0);
     let (op_, kind_) = (small(op), small(kind));
@@ -167,7 +167,8 @@ impl Context {
         if port.waiters().any_at(target) { Quick::Wake(port) } else { Quick::Done }
     }
 
-    /// How an atomic on that word would be executed; None: it is not offered for the type.
+    /// How an atomic operation on this word would be executed. None: the type does not have the
+    /// operation.
     pub fn atomic_execution(
         &self,
         peer: u32,
@@ -201,7 +202,8 @@ impl Context {
         Ok(Some(AtomicExecution { cost, domain }))
     }
 
-    /// Repeats a look-up until the peer that it asks has answered. In a callback it tries once.
+    /// Repeats a look-up until the peer has answered. Inside a callback, where waiting is not
+    /// possible, it looks up once.
     fn known_by<T>(&self, look: impl Fn() -> Result<T>) -> Result<T> {
         if in_callback() { look() } else { self.blocking().until_accepted(look) }
     }
@@ -248,7 +250,7 @@ pub enum Cost {
 pub enum Domain {
     /// Any processor of the machine.
     Processor = 1,
-    /// The owner's process: it is registered memory.
+    /// The owner's process, because the word is in registered memory.
     Owner = 2,
     /// The owner's network adapter.
     Device = 3,

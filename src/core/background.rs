@@ -11,19 +11,19 @@ use std::time::{Duration, Instant};
 pub trait Task: Send + Sync {
     /// Does the work that is ready. True: there was some.
     fn advance(&self) -> bool;
-    /// Called before the progress thread sleeps; from now on a thread that needs it rings. True:
-    /// work has arrived meanwhile, and the progress thread must not sleep.
+    /// Called before the progress thread sleeps. From now on a thread that has work for it rings.
+    /// True: work has arrived meanwhile, and the progress thread must not sleep.
     fn begin_sleep(&self) -> bool;
-    /// After begin_sleep(): how many of the counted pieces of work need no naps, because a thread
-    /// rings when they can go on.
+    /// After begin_sleep(): how many of the counted pieces of work need no naps. For each of these
+    /// a thread rings when the work can go on.
     fn rung(&self) -> u32;
     /// Whether no work is under way.
     fn is_idle(&self) -> bool;
-    /// Whether a thread that does the task's work beside its own keeps other threads from their
-    /// core.
+    /// Whether the task's node has more ranks than cores, so that a thread which polls for the task
+    /// delays other ranks.
     fn is_crowded(&self) -> bool;
-    /// Called at the end of a nap. True: other threads have done the task's work during the nap, in
-    /// addition to their own, so the progress thread should stay awake.
+    /// Called at the end of a nap. True: threads of the program used the task during the nap and
+    /// advance its work only now and then, so the progress thread should stay awake.
     fn is_worth_staying(&self) -> bool;
     /// Ends the work with a status: the context ends.
     fn cancel(&self, status: Status);
@@ -31,17 +31,17 @@ pub trait Task: Send + Sync {
 
 /// The progress thread is at work.
 const AWAKE: u8 = 0;
-/// It naps: it sleeps for a short time and looks again.
+/// It sleeps for a short time and then looks for work again.
 const NAPPING: u8 = 1;
 /// It sleeps until a thread rings.
 const ASLEEP: u8 = 2;
 
 /// The first and the longest nap, while tasks are under way and other threads do their work.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_micros(250));
-/// After so many stays without work, stays do not become rarer: one in 32 naps.
+/// Stays become rarer up to this number of stays without work, which is one stay in 32 naps.
 const STAYS_IN_VAIN: u32 = 5;
-/// How long the progress thread goes on looking after the last task ended: programs that start one
-/// round start another.
+/// How long the progress thread still takes naps after the last work of a task ended. A program
+/// that has started one round mostly starts another one soon.
 const LINGER: Duration = Duration::from_millis(10);
 
 /// The tasks of a context.
@@ -54,7 +54,7 @@ pub struct Background {
 }
 
 impl Background {
-    /// Nothing to do.
+    /// No tasks yet.
     pub fn new(routes: Arc<Routes>) -> Background {
         let (active, state) = (AtomicU32::new(0), AtomicU8::new(AWAKE));
         Background { active, state, routes, tasks: Mutex::default() }
@@ -78,7 +78,7 @@ impl Background {
         self.active.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Tells the progress thread to look at the tasks. `at_once`: it must not even finish its nap.
+    /// Tells the progress thread to look at the tasks. `at_once`: also ends a nap.
     #[inline]
     pub fn call(&self, at_once: bool) {
         // SeqCst: follows add_work() and pairs with park(): either park() sees the work, or this
@@ -102,9 +102,9 @@ impl Background {
     }
 
     /// Advances every task once. True: there was work. `lately`: the caller has worked for a task a
-    /// short time ago. It then also looks for work of other ranks if this rank has none: their
-    /// progress threads may wait for this thread's core, since a thread that yields keeps its core
-    /// as long as the kernel owes it time.
+    /// short time ago. It then also advances tasks that have no counted work, since other ranks may
+    /// have work for them. The progress threads of those ranks may wait for this thread's core: a
+    /// thread that yields does not lose its core before its time slice ends.
     pub(super) fn turn(&self, lately: bool) -> bool {
         let active = self.is_active();
         if !lately && !active {
@@ -150,7 +150,7 @@ impl Background {
             nap.since = Some(Instant::now());
         }
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Without counted work no thread relies on this one.
+        // Without counted work no thread of this rank relies on the progress thread.
         if tasks.iter().fold(false, |busy, task| task.begin_sleep() | busy) && active {
             return None;
         }
@@ -165,9 +165,9 @@ impl Background {
         Some(nap.next().min(longest))
     }
 
-    /// Called when the progress thread wakes up. True: it should stay awake for a while. A single
-    /// look at the end of a nap would seldom fall into the part of a short round that has work, so
-    /// a program could run for long without help.
+    /// Called when the progress thread wakes up. True: it should stay awake for a while. A short
+    /// round has work for the progress thread only during a part of the round. A single look at the
+    /// end of a nap would seldom fall into that part, so a program could run for long without help.
     pub(super) fn unpark(&self, nap: &mut Nap) -> bool {
         self.state.store(AWAKE, Ordering::Relaxed);
         if nap.lingered() {
@@ -183,8 +183,9 @@ impl Background {
 pub(super) struct Nap {
     length: Duration,
     since: Option<Instant>,
-    /// How many stays in a row found no work; and how many naps remain before the next stay.
+    /// How many stays in a row found no work.
     in_vain: u32,
+    /// How many naps remain before the next stay.
     pass: u32,
 }
 
@@ -200,8 +201,8 @@ impl Nap {
         (self.in_vain, self.pass) = (0, 0);
     }
 
-    /// Whether to stay awake now, when there is a reason to. If other threads need the core, a stay
-    /// finds no work; each such stay doubles the number of naps before the next one.
+    /// Whether to stay awake now. Each stay that finds no work doubles the number of naps before
+    /// the next stay, because the thread takes a core that other threads may need.
     fn may_stay(&mut self) -> bool {
         let stays = self.pass == 0;
         if stays {

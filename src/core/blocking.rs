@@ -1,5 +1,5 @@
-//! How a thread waits for the lane. At first it stays awake and helps with progress; then it
-//! sleeps.
+//! How a thread waits for the lane. At first the thread stays awake and helps with progress, then
+//! it sleeps.
 
 use crate::core::poster::Poster;
 use crate::engine::command::{ALL_PEERS, Command, Op};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::{Duration, Instant};
 
-/// The parts of a context that a waiting thread uses.
+/// The parts of a context that a waiting thread uses, and how long it stays awake.
 #[derive(Clone, Copy)]
 pub(super) struct Blocking<'a> {
     pub(super) lane: &'a Lane,
@@ -54,8 +54,8 @@ impl<'a> Blocking<'a> {
             self.poster.post_parked();
         }
         if core_is_shared() || self.lane.routes().fabric().has_silent_wire() {
-            // Several rounds would only delay the threads that share this core, for which this one
-            // waits; and they do not poll the wire.
+            // On a shared core several rounds would only delay the threads for which this thread
+            // waits. On a silent wire only help_others() polls the wire.
             if !done() && self.help_others() {
                 backoff.renew();
             }
@@ -70,8 +70,8 @@ impl<'a> Blocking<'a> {
         if done() {
             return true;
         }
-        // One round for the lane: it takes as long as an answer, and a program that uses messages
-        // rarely waits for the lane.
+        // Only one round for the lane: a program that uses messages rarely waits for the lane, and
+        // a round takes so long that an answer may arrive meanwhile.
         self.lane.help_others();
         done()
     }
@@ -202,15 +202,16 @@ impl<'a> Blocking<'a> {
         })
     }
 
-    /// Contacts all these peers at the same time and waits until each was contacted, or has failed;
-    /// then answers the first failure.
+    /// Contacts all these peers at the same time and waits until each contact has succeeded or
+    /// failed. Returns the first failure.
     pub(super) fn connect(
         self,
         peers: impl Iterator<Item = u32> + Clone,
         open: impl Fn() -> Result<()>,
     ) -> Result<()> {
         for peer in peers.clone() {
-            // This takes the error of an earlier contact away.
+            // Begins the contact. If an earlier contact has failed, this call only takes its error,
+            // and the loop below begins the contact.
             let _ = self.lane.routes().port(peer);
         }
         let mut end = Ok(());
@@ -221,7 +222,8 @@ impl<'a> Blocking<'a> {
         end
     }
 
-    /// Waits until everything accepted before, for one peer or for ALL_PEERS, has ended.
+    /// Waits until all requests that were accepted before this call, for one peer or for ALL_PEERS,
+    /// have ended.
     #[inline]
     pub(super) fn flush(self, peer: u32) -> Result<()> {
         self.until_posted(peer);
@@ -279,8 +281,8 @@ impl<'a> Blocking<'a> {
     pub(super) fn begin_flush(self, peer: u32) -> Option<Arc<AtomicU64>> {
         let word = Arc::new(AtomicU64::new(0));
         let mut flush = Command::new(Op::FLUSH, peer);
-        // The completion is a call and not a store: the waiting thread may leave earlier, and the
-        // reference of the flush keeps the word.
+        // The completion is a call and not a store, because the waiting thread may stop waiting
+        // before the flush ends. The flush holds a reference to the word, and the call drops it.
         flush.on_complete = Completion {
             kind: CALL,
             call: flush_has_ended as *const c_void,
@@ -299,8 +301,8 @@ impl<'a> Blocking<'a> {
         Some(word)
     }
 
-    /// Like `flush`, but always through the queue: at its end a thread that had the role before has
-    /// given it up.
+    /// Like `flush`, but always through the queue. When it returns, a thread that had the role
+    /// before has given it up.
     #[inline(never)]
     pub(super) fn flush_with_role(self, peer: u32) -> Result<()> {
         let ended = AtomicU64::new(0);
@@ -314,8 +316,8 @@ impl<'a> Blocking<'a> {
         Ok(())
     }
 
-    /// Waits for the ends of the messages sent before that have a completion or a reply. False: the
-    /// deadline has passed.
+    /// Waits until those messages have ended that were sent before and have a completion or a
+    /// reply. False: the deadline has passed.
     #[inline(never)]
     fn flush_messages(self, peer: u32, deadline: Option<Instant>) -> bool {
         let tags = self.dispatcher.waiting(|to| peer == ALL_PEERS || peer == to);
@@ -332,7 +334,7 @@ unsafe extern "C-unwind" fn flush_has_ended(word: *mut c_void, _: Status) {
     word.store(1, Ordering::Release);
 }
 
-/// None: try again.
+/// None: the attempt was refused with a "try again" status.
 pub(super) fn accepted<T>(end: Result<T>) -> Option<Result<T>> {
     match end {
         Err(error) if error.status.is_retry() => None,

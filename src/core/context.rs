@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// See the head of the file. Everything in it may be used by any thread.
+/// See the head of the file. Any thread may use every part of it.
 pub struct Context {
     /// The data of the short paths.
     pub(super) quick: Quick,
@@ -57,7 +57,7 @@ pub struct Context {
     quick_in_child: OnceBox<ZeroInChild>,
 }
 
-/// How long to wait for the end of a thread that has just been started.
+/// How long build() waits for the end of the progress thread if a later step fails.
 const STARTED: Duration = Duration::from_secs(1);
 
 /// The data of the short paths of reads, writes and messages, in one place, so that a short path
@@ -121,19 +121,20 @@ fn handler_mode(config: &Config) -> HandlerMode {
 pub enum Place<'a> {
     /// A rank of a world of this process.
     World(&'a World, u32),
-    /// Among ranks of another launcher, as the program says.
+    /// A place among ranks of another launcher, which the program describes.
     Handed(Handed<'a>),
-    /// The place that the launcher has given to this process; else a world of one rank.
+    /// The place that the launcher has given to this process. Without a launcher: a world of one
+    /// rank.
     Environment,
 }
 
 impl Context {
-    /// Takes this rank's place. It is collective only with Place::Handed; else peers are contacted
-    /// at their first use.
+    /// Makes the context of a place. It is collective only with Place::Handed; otherwise a peer is
+    /// contacted at its first use.
     pub fn create(config: Config, place: Place<'_>) -> Result<Context> {
         reserve::must_be_left()?;
-        // Before there is a second thread: then it costs nothing, later some 10 ms. If the kernel
-        // refuses, sleeping threads take naps.
+        // This comes before the process has a second thread: it then costs nothing, and later some
+        // 10 ms. If the kernel refuses, sleeping threads take naps.
         let _ = pin::joins_global_fence();
         let bootstrap = match place {
             Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
@@ -146,13 +147,13 @@ impl Context {
         let bootstrap = Arc::new(bootstrap);
         let created = Context::build(config, &bootstrap);
         if created.is_err() {
-            // No rank has used this one yet, so it leaves in order.
+            // No rank has used this one yet, so for the others it leaves and does not die.
             bootstrap.leave();
         }
         created
     }
 
-    /// Collective over ranks of another launcher: if one of them fails, all do.
+    /// Makes the context among ranks of another launcher. Collective: if one rank fails, all fail.
     fn create_among(config: Config, handed: &mut Handed<'_>) -> Result<Context> {
         let bootstrap = Arc::new(Bootstrap::from_program(handed, &Fabric::can_join)?);
         let created = Context::build(config, &bootstrap);
@@ -250,9 +251,9 @@ impl Context {
         let progress = ProgressThread::start(routes.clone(), parts, (spin, alert), cores)?;
         let handler_thread = HandlerThread::new(routes.clone(), dispatcher.clone(), spin, cores);
         if routes.fabric().is_networked() {
-            // Ranks behind a wire do not know which handlers exist here. The completion of a
-            // message reports a missing handler, so a thread must handle messages even before a
-            // handler is registered.
+            // Ranks behind a wire do not know which handlers exist here, and learn by the
+            // completion of a message that one is missing. So a thread must handle messages even
+            // before a handler is registered.
             dispatcher.expect_messages();
             if let Err(error) = handler_thread.start() {
                 progress.stop(Instant::now() + STARTED);
@@ -304,8 +305,8 @@ impl Context {
         })
     }
 
-    /// Called when the context has its final address. From now on the short paths reach no peer in
-    /// a forked child; the gate refuses the long path there.
+    /// Called when the context has its final address. From now on the number of peers becomes 0 in
+    /// a forked child, so that no short path works there. The gate refuses the long path there.
     pub fn set_final_address(&self) -> Result<()> {
         let peers = &raw const self.quick.peers;
         // SAFETY: the field stays as long as the context, and so does the answer.
@@ -323,7 +324,7 @@ impl Context {
         self.routes.size()
     }
 
-    /// The values in force.
+    /// The configuration in force.
     pub fn config(&self) -> &Config {
         &self.config
     }
@@ -351,14 +352,15 @@ impl Context {
         Blocking { lane: &self.lane, dispatcher: &self.dispatcher, poster: &self.poster, spin }
     }
 
-    /// This rank's sleeping threads, which completions wake.
+    /// The sleeping threads of this rank. Completions wake them.
     #[inline(always)]
     pub fn waiters(&self) -> &Waiters {
         // SAFETY: in the control area, which the routes keep, and the context them.
         unsafe { &*self.quick.waiters }
     }
 
-    /// Contacts peers, all at the same time, and waits until that has been done; None: every rank.
+    /// Contacts peers, all at the same time, and waits until each contact has succeeded or failed.
+    /// None: all ranks.
     pub fn connect(&self, peers: Option<&[u32]>) -> Result<()> {
         self.may_block()?;
         if let Some(peer) = peers.unwrap_or_default().iter().find(|peer| **peer >= self.size()) {
@@ -371,8 +373,8 @@ impl Context {
         }
     }
 
-    /// The port to a peer, contacted if need be. Inside a callback, where waiting is not possible,
-    /// RETRY_CONNECTING.
+    /// The port to a peer. Contacts the peer first, if necessary; inside a callback, where waiting
+    /// is not possible, it then returns RETRY_CONNECTING.
     pub fn port(&self, peer: u32) -> Result<&Port> {
         self.must_be_open()?;
         match in_callback() {
@@ -385,7 +387,7 @@ impl Context {
     pub fn progress_once(&self) -> Result<()> {
         self.may_block()?;
         if !self.blocking().help_others() && self.routes.fabric().has_silent_wire() {
-            // Programs call this in a loop. The sender of the next frame may need the core.
+            // Programs call this in a loop, and the sender of the next frame may need the core.
             std::thread::yield_now();
         }
         Ok(())
@@ -414,7 +416,7 @@ impl Context {
         self.bootstrap.exchange_refused(size)
     }
 
-    /// Ends the whole job.
+    /// Ends all processes of the job.
     pub fn abort(&self, code: i32, grace_ms: u32) {
         self.bootstrap.abort(code, grace_ms);
     }

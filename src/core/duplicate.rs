@@ -7,8 +7,9 @@ use crate::util::status::Result;
 use std::cell::RefCell;
 
 impl Context {
-    /// Makes another context of the same ranks, which find each other through this one. Collective.
-    /// `config`: its values; or an error of this rank, and then no rank gets a context.
+    /// Makes another context of the same ranks, which exchange their cards through this one.
+    /// Collective. `config`: the configuration of the new context. If it is an error at one rank,
+    /// no rank gets a context.
     pub fn duplicate(&self, config: Result<Config>) -> Result<Context> {
         self.may_block()?;
         let config = match config {
@@ -38,7 +39,8 @@ impl Context {
             keep: None,
         };
         let made = Context::create(config, Place::Handed(handed));
-        // The error of the exchange says more than the error of the bootstrap, which it has caused.
+        // If the exchange has failed, the bootstrap has failed because of it, and its error says
+        // less.
         made.map_err(|error| failure.take().unwrap_or(error))
     }
 }

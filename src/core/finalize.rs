@@ -7,7 +7,7 @@ use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How long finalize() waits at least for a thread that is in a callback or handler.
+/// The least time that finalize() waits for a thread that is in a callback or handler.
 const STUCK: Duration = Duration::from_secs(1);
 /// How long it sleeps between two looks at the messages that other threads handle.
 const NAP: Duration = Duration::from_micros(100);
@@ -22,8 +22,8 @@ pub struct Ended {
 }
 
 impl Context {
-    /// An error inside a callback, where finalize() would wait for itself, and on a thread that
-    /// cannot close the wire.
+    /// An error inside a callback, whose return finalize() would await, and on a thread that cannot
+    /// close the wire.
     pub fn may_finalize(&self) -> Result<()> {
         let fabric = self.routes.fabric();
         if fabric.opener_polls() && !fabric.must_poll_here() {
@@ -36,10 +36,10 @@ impl Context {
         self.may_block()
     }
 
-    /// Ends the operations under way, each once, by success or cancellation; waits until the other
-    /// ranks call it too, and serves them meanwhile; and stops the threads. Collective. The context
-    /// ends, whatever the answer is. With a `timeout` it waits no longer than that for other ranks,
-    /// and then leaves: ERR_TIMEOUT.
+    /// Ends the context, also if it returns an error. Collective. The operations under way end,
+    /// each once, by success or cancellation. The call waits until the other ranks have called it
+    /// too, and serves them meanwhile. Then it stops the threads. With a `timeout` it waits no
+    /// longer than that for other ranks, then leaves, and returns ERR_TIMEOUT.
     pub fn finalize(&self, timeout: Option<Duration>) -> Ended {
         self.quick.peers.store(0, Ordering::Relaxed);
         self.routes.gate().close();
@@ -50,8 +50,8 @@ impl Context {
         let limit = Instant::now() + timeout.map_or(time, |timeout| timeout.min(time));
         self.let_finish(limit);
         if !self.background.settle() {
-            // Other ranks may rely on the tasks of this rank, so the progress thread continues
-            // them.
+            // Other ranks may depend on the tasks of this rank. The counted work makes the progress
+            // thread advance them until it is stopped.
             self.background.add_work();
             self.background.call(true);
         }
@@ -69,7 +69,8 @@ impl Context {
         while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
         free &= self.handler_thread.stop(limit) & self.progress.stop(limit);
         if free {
-            // Only now: a rank that has not reached the fence may need this rank's tasks.
+            // Not earlier: a rank that had not reached the fence might have needed this rank's
+            // tasks.
             self.background.cancel(Status::ERR_CANCELED);
             // Cancels requests that handlers have posted meanwhile.
             free = self.cancel(Instant::now() + STUCK);

@@ -45,7 +45,8 @@ impl HandlerThread {
                 (self.stop.clone(), self.routes.clone(), self.dispatcher.clone());
             let (spin, cores) = (self.spin, self.cores);
             let run = move || {
-                // An error does not matter: the progress thread has entered these cores.
+                // An error is ignored: the progress thread has entered these cores before, so the
+                // machine has them.
                 let _ = cores.map(Cores::enter);
                 match dispatcher.is_polled() {
                     true => wake_sleepers(&stop, &routes),
@@ -73,7 +74,7 @@ fn wake_sleepers(stop: &AtomicBool, routes: &Routes) {
     let _abort = AbortOnPanic;
     let bell = routes.fabric().own_words().requests.bell();
     loop {
-        // The ticket comes before the wake-up of the sleepers, so that a later ring ends the wait.
+        // The ticket is taken before the sleepers are woken, so that a later ring ends the wait.
         let ticket = bell.ticket();
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
@@ -89,16 +90,18 @@ fn run(stop: &AtomicBool, routes: &Routes, dispatcher: &Dispatcher, spin: Durati
     let bell = routes.fabric().own_words().requests.bell();
     let (mut backoff, mut seen) = (Backoff::new(spin), 0);
     loop {
-        // The ticket comes before the look for work, so that later work ends the sleep.
+        // The ticket is taken before the look for work, so that later work ends the sleep.
         let ticket = bell.ticket();
         // Acquire: pairs with the Release in stop().
         if stop.load(Ordering::Acquire) {
-            // No rank sends any more; the messages that have arrived are handled.
+            // After the fences of finalize() no rank sends a message, so this handles the last
+            // ones.
             while dispatcher.poll_requests() > 0 {}
             dispatcher.notify_sleepers();
             return;
         }
-        // A waiting thread handles messages; two threads would only take cores that senders need.
+        // While a waiting thread handles messages, this thread naps, because it would only take a
+        // core that senders need.
         if dispatcher.nap_while_others_help(&mut seen) {
             dispatcher.notify_sleepers();
             bell.wait(ticket, Some(NAP));

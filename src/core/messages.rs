@@ -57,8 +57,8 @@ impl Context {
         self.dispatcher.register(id, handler, data)
     }
 
-    /// Sends a short message, if that is possible at once. None: it must take a longer way, which
-    /// also reports errors.
+    /// Sends a short message, if that is possible at once. None: the message must take a longer
+    /// path, which also reports errors.
     #[inline(always)]
     pub fn am_shortly(&self, peer: u32, message: &impl ShortMessage) -> Option<Status> {
         // There is no short path in offload mode and during finalize, nor to a peer that was never
@@ -92,7 +92,7 @@ impl Context {
         (header, header_size): (*const u8, usize),
         (payload, payload_size): (*const u8, usize),
     ) -> bool {
-        // quick has no peer in offload mode and during finalize, nor one that was never sent to.
+        // There is no short path in offload mode and during finalize.
         if !self.quick.has(peer) {
             return false;
         }
@@ -118,7 +118,7 @@ impl Context {
         self.post.send(message_sender, &frame)
     }
 
-    /// Accepts the message, or returns an error.
+    /// Sends or parks the message; an error says why it was not accepted.
     pub fn am_try(&self, send: &Send) -> Result<()> {
         let post = || self.poster.am_submit(send).map(|()| Accepted::Fires);
         self.accept(send.flags, || Parked::of(send), post).map(drop)
@@ -126,7 +126,7 @@ impl Context {
 }
 
 impl Poster {
-    /// Sends the message, or puts it into the queue, or answers an error.
+    /// Sends the message or puts it into the queue.
     fn am_submit(&self, send: &Send) -> Result<()> {
         if completion::in_response() {
             fail!(ERR_STATE, "the handler of a response may not send");
@@ -139,7 +139,7 @@ impl Poster {
             _ => Local::Region(send.source),
         };
         if send.kind == BULK {
-            // The peer will read the bytes: checks now that they are in a region of this rank.
+            // The peer will read the bytes, so they must be in a region of this rank.
             let _pinned = pin();
             local.resolve(&self.routes, send.payload_size as u64)?;
         }
@@ -149,8 +149,8 @@ impl Poster {
             || !send.reply_size.is_null();
         let tag = if waits { self.begin_waiting(send)? } else { 0 };
         match self.am_send(send, message_sender, local, tag) {
-            // Another thread has ended the message meanwhile and fires its completion, so it was
-            // accepted.
+            // Another thread has ended the message meanwhile, since the peer died, and fires
+            // on_complete. So the message counts as accepted.
             Err(_) if tag != 0 && !self.post.forget(tag) => {
                 if send.kind != BULK {
                     // SAFETY: checked above, and the user keeps it valid until it has fired.
@@ -162,10 +162,10 @@ impl Poster {
         }
     }
 
-    /// Makes the entry that waits for the end of the message.
+    /// Makes the entry that waits for the end of the message, and returns its tag.
     fn begin_waiting(&self, send: &Send) -> Result<u64> {
         if self.post.pending.begin_use() {
-            // Wakes the progress thread, which then expects replies.
+            // Wakes the progress thread, which polls for replies only after the first such entry.
             self.routes.bell().ring();
         }
         let on_local = if send.kind == BULK { send.on_local } else { Completion::NOTHING };
@@ -245,7 +245,7 @@ impl Poster {
         if send.kind == LONG
             && self.routes.known(send.peer).is_some_and(|it| it.reach == Reach::Wire)
         {
-            // The lane does not look the key up, so it is checked here.
+            // The lane does not look up the key of a peer behind a wire, so this checks the key.
             by_caller::check(&self.routes, &write_of(send))?;
         }
         let mut header = [0; HEADER];
@@ -292,7 +292,7 @@ impl Poster {
     }
 }
 
-/// See Short::Unfinished. It returns OK, so that a caller can end with this call.
+/// See Short::Unfinished. It returns a status, so that this call can be a caller's last step.
 #[inline(never)]
 fn am_finish(sender: &MessageSender<'static>, ticket: u64, counts: &Counters) -> Status {
     sender.finish_short(ticket, counts);
@@ -337,7 +337,7 @@ impl Later for Parked {
     fn waits_for_slots<'a>(&self, poster: &'a Poster) -> Option<&'a MessageSender<'static>> {
         let Send { kind, flags, payload_size, peer, .. } = self.send;
         let fabric = poster.routes.fabric();
-        // The lane itself waits for slots for the messages that it sends. Large payloads have slots
+        // A message that the lane sends waits for slots in the lane. A large payload needs a slot
         // of another kind.
         let by_caller = flags & FLAG_DEFER == 0 && poster.lane.execution() != Execution::Offload;
         fabric.known_sender(peer).filter(|sender| {

@@ -39,8 +39,8 @@ mod strided;
 pub enum Shape {
     /// A box on both sides.
     Strided(Strided),
-    /// Lists of as many bytes, ours and the peer's. They are copies of the user's, which the user
-    /// may change.
+    /// Two lists of as many bytes, the local one and the peer's. They are copies, because the user
+    /// may change its own lists after the call.
     Lists(Vec<Span>, Vec<Span>),
 }
 
@@ -54,9 +54,9 @@ pub struct Many {
     pub flags: u32,
     /// The pieces.
     pub shape: Shape,
-    /// For a write: a word that changes when all bytes are there.
+    /// For a write: the word that changes after all bytes were written.
     pub signal: Option<Signal>,
-    /// Fires at the end of all.
+    /// Fires when all pieces have ended.
     pub on_complete: Completion,
 }
 
@@ -80,7 +80,8 @@ impl Many {
     }
 }
 
-/// Looks the spans of a list up; an error names the span.
+/// Calls `find` for each span of a list and returns whether all calls have returned true. An error
+/// names the span.
 fn each_span(
     list: &[Span],
     name: &str,
@@ -94,7 +95,7 @@ fn each_span(
 }
 
 impl Context {
-    /// Accepts the request, or answers an error.
+    /// Executes, queues or parks the request; an error says why it was not accepted.
     pub fn submit_many(&self, many: &Many) -> Result<Accepted> {
         self.accept(many.flags, || Parked::of(many), || self.poster.submit_many(many))
     }
@@ -118,7 +119,7 @@ impl Context {
 }
 
 impl Poster {
-    /// Copies the pieces, or puts them into the queue as one command, or answers an error.
+    /// Copies the pieces, or puts them into the queue as one command.
     fn submit_many(&self, many: &Many) -> Result<Accepted> {
         let Many { flags, on_complete, .. } = many;
         let defer = flags & FLAG_DEFER != 0;
@@ -142,7 +143,7 @@ impl Poster {
         if later && !self.lane.room().admits() {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
-        // Checked first, so that no list of pieces is made if the queue has no room.
+        // This comes before the list of pieces is made, which a full queue would refuse.
         if self.lane.is_full() && (defer || !self.lane.make_room()) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
@@ -168,7 +169,7 @@ impl Poster {
         Ok(bytes && signal == Access::Mapped)
     }
 
-    /// Checks all of our side. The caller is pinned.
+    /// Checks all local spans. The caller is pinned.
     fn check_ours(&self, ours: &[Span]) -> Result<()> {
         each_span(ours, "locals", |span| {
             Local::Region(span.place).resolve(&self.routes, span.size as u64).map(|_| true)
@@ -176,16 +177,17 @@ impl Poster {
         .map(drop)
     }
 
-    /// Copies everything and changes the signal word, if all of the peer's side is mapped. All
-    /// places are looked up before anything moves, for which this rank asks the owner's directory
-    /// if it does not know a region.
+    /// Copies everything and changes the signal word, if all of the peer's side is mapped.
+    /// is_mapped() looks all places up before a byte is copied, because it may have to read the
+    /// owner's directory, and may fail.
     fn copy_mapped(&self, port: &Port, many: &Many) -> Result<bool> {
         Ok(self.is_mapped(port, many)?
             && self.copy_now(port, many)?
             && self.signal_now(port, many)?)
     }
 
-    /// Copies everything. False: the owner is freeing one of the regions at this moment.
+    /// Copies everything. False: the owner has freed one of the regions since is_mapped(), and some
+    /// pieces may have been copied.
     fn copy_now(&self, port: &Port, many: &Many) -> Result<bool> {
         let _pinned = pin();
         match &many.shape {
@@ -216,14 +218,14 @@ impl Poster {
         }
     }
 
-    /// Changes the signal word; false: it is not mapped any more.
+    /// Changes the signal word. False: the word is not mapped any more.
     fn signal_now(&self, port: &Port, many: &Many) -> Result<bool> {
         let Some(Signal { place, op, value }) = many.signal else { return Ok(true) };
         let word = Word { address: place, op, kind: kind::U64 };
         Ok(by_caller::change(&self.routes, port, word, value, 0)?.is_some())
     }
 
-    /// The list of pieces, with the local addresses looked up. The caller is pinned.
+    /// The list of pieces, with pointers to the local memory. The caller is pinned.
     fn list(&self, shape: &Shape) -> Result<Vec<Piece>> {
         let mut list = Vec::new();
         let mut room = |count: u64| match usize::try_from(count).map(|n| list.try_reserve_exact(n))

@@ -1,9 +1,9 @@
-//! The poster posts requests. It also keeps the requests with LLCL_FLAG_PARK that found no room, up
-//! to a limit; the progress thread and waiting threads post them later.
+//! The poster posts requests. It also keeps requests with LLCL_FLAG_PARK that found no room, up to
+//! a limit. The progress thread and waiting threads post them later.
 //!
 //! An entry stays in the queue until its request was posted or has failed, so a flush finds it. One
-//! thread at a time posts. It does not hold the queue's lock meanwhile, since a request may end at
-//! once and run a callback, which may park the next request.
+//! thread at a time posts. It does not hold the queue's lock meanwhile: a request may end at once
+//! and run a callback, which may park another request.
 
 use crate::core::background::{Background, Task};
 use crate::engine::command::ALL_PEERS;
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub trait Later: Send + Sync {
     /// The peer's rank.
     fn peer(&self) -> u32;
-    /// Posts it. On a "try again" nothing has changed.
+    /// Posts the request. If this returns a "try again" status, nothing has changed.
     fn post(&self, poster: &Poster) -> Result<()>;
     /// The completions that fire if it fails: `on_local` and `on_complete`.
     fn completions(&self) -> [Completion; 2];
@@ -45,7 +45,7 @@ pub struct Poster {
     queue: Mutex<Queue>,
     /// Held by the thread that posts.
     turn: Mutex<()>,
-    /// Whether the context ends: then nothing is posted any more.
+    /// Whether the context ends. Then parked requests are cancelled, not posted.
     over: AtomicBool,
     /// The number of parked requests for which a peer will ring; see begin_sleep().
     rung: AtomicU32,
@@ -100,7 +100,8 @@ impl Poster {
         self.count.as_ptr()
     }
 
-    /// Parks a request that was answered by `refusal`, because it found no room.
+    /// Parks a request that found no room. If the queue is full, it returns `refusal`, the error of
+    /// the attempt.
     #[cold]
     pub fn park(&self, request: impl Later + 'static, refusal: Error) -> Result<()> {
         {
@@ -111,7 +112,7 @@ impl Poster {
             }
             queue.last += 1;
             let number = queue.last;
-            // Before another thread can post the request and call remove_work().
+            // This comes before another thread can post the request and call remove_work().
             self.background.add_work();
             queue.entries.push_back((number, Arc::new(request)));
             self.count.store(count + 1, Ordering::Relaxed);
@@ -127,7 +128,7 @@ impl Poster {
         self.parked().last
     }
 
-    /// Whether a request to `peer` (ALL_PEERS: to any) is parked whose number is at most this one.
+    /// Whether a request to `peer` (ALL_PEERS: to any peer) with a number up to `number` is parked.
     pub(super) fn has_parked_before(&self, peer: u32, number: u64) -> bool {
         let fits = |it: &dyn Later| peer == ALL_PEERS || peer == it.peer();
         self.parked().entries.iter().any(|(its, later)| *its <= number && fits(&**later))
@@ -154,8 +155,8 @@ impl Poster {
     }
 
     /// Posts the parked requests that find room now, for each peer in the order in which they were
-    /// parked. Returns how many have left. It does nothing inside a callback, and while another
-    /// thread does this.
+    /// parked. Returns how many left the queue. It does nothing inside a callback, or while another
+    /// thread posts.
     #[cold]
     pub fn post_parked(&self) -> usize {
         let Some(_turn) = self.turn.try_lock().ok().filter(|_| !in_callback()) else { return 0 };
@@ -187,8 +188,8 @@ impl Poster {
         served
     }
 
-    /// Called before the progress thread sleeps: asks the peers that have no free slot to ring when
-    /// they have one. True: a request has found room meanwhile.
+    /// Called before the progress thread sleeps. It asks those peers that have no free slot to ring
+    /// when they have one. True: a request has found room meanwhile.
     #[cold]
     fn begin_sleep(&self) -> bool {
         self.rung.store(0, Ordering::Relaxed);
@@ -198,8 +199,8 @@ impl Poster {
             sender.map(MessageSender::ask_wake_for_requests).is_some()
         };
         let asked = parked.iter().filter(|it| lacks_slots(it)).count();
-        // After the fence either the peer that frees slots sees the request, or this thread sees
-        // the slots; see WakeRequests.
+        // After the fence either the peer that frees slots sees that it must ring, or this thread
+        // sees the slots; see WakeRequests.
         if asked == 0 || !heavy_fence() {
             return false;
         }
@@ -214,7 +215,7 @@ impl Poster {
         false
     }
 
-    /// Ends all parked requests, and posts none from now on. True: none is left.
+    /// Cancels all parked requests; from now on none is posted. True: none is left.
     pub(super) fn cancel_parked(&self) -> bool {
         self.over.store(true, Ordering::Relaxed);
         self.post_parked();

@@ -1,5 +1,5 @@
-//! The progress thread advances everything that no other thread advances. It sleeps in the kernel
-//! when there is nothing to do.
+//! The progress thread advances the lane, the replies and the tasks of a context while no other
+//! thread does. It sleeps in the kernel when there is no work.
 
 use crate::core::background::{Background, Nap};
 use crate::engine::handover::Turn;
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 /// The first and the longest nap, while an operation cannot go on because a peer has no free slot,
 /// the in-flight table is full, or a sender has not finished a message.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
-/// How long the thread sleeps at most. A sender that was stopped (not killed) between sending and
-/// ringing does not ring; after this time the thread finds its message.
+/// How long the thread sleeps at most. A sender may be stopped (not killed) between its store of a
+/// message and its ring; this limit lets the thread find the message.
 pub(super) const SLEEP: Duration = Duration::from_secs(1);
 
 /// The size of the thread's stack, on which callbacks run. Only the pages that they use take
@@ -44,7 +44,7 @@ pub struct ProgressThread {
 }
 
 impl ProgressThread {
-    /// Starts the thread on `cores`; it stays awake for `spin` after its last work, and for `alert`
+    /// Starts the thread on `cores`. It stays awake for `spin` after its last work, and for `alert`
     /// after its last work for a task.
     pub fn start(
         routes: Arc<Routes>,
@@ -68,7 +68,8 @@ impl ProgressThread {
             run(&stopped, &bell, &parts, (spin, alert));
         };
         let thread = spawn_quiet("llcl-progress", STACK, run)?;
-        // The kernel finds this process by that thread if its first thread has ended.
+        // set_resident() has noted the thread, by which the kernel finds this process when the
+        // first thread has ended. So this waits until the thread has begun.
         let begins = resident.0.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = resident.1.wait_while(begins, |begun| begun.is_none());
         if let Some(Err(error)) = begun.unwrap_or_else(PoisonError::into_inner).take() {
@@ -96,7 +97,7 @@ fn run(stop: &AtomicBool, routes: &Routes, parts: &Parts, (spin, alert): (Durati
     let Parts { lane, dispatcher, background } = parts;
     let (mut backoff, mut alertness) = (Backoff::new(spin), Backoff::new(alert));
     let (mut nap, mut tasks_nap, mut seen) = (NAPS.0, Nap::new(), 0);
-    // Whether it has worked for a task since it last slept.
+    // Whether the thread has worked for a task since it last slept.
     let mut lately = false;
     loop {
         // The ticket comes before the look for work, so that later work ends the sleep.
@@ -117,8 +118,8 @@ fn run(stop: &AtomicBool, routes: &Routes, parts: &Parts, (spin, alert): (Durati
             Turn::Idle if replies == 0 => {}
             turn => {
                 if turn == Turn::Stretched {
-                    // It yields here, where it does not have the role, and not in the middle of a
-                    // batch.
+                    // The thread yields here and not in the middle of a batch, because here it does
+                    // not have the role.
                     std::thread::yield_now();
                 }
                 backoff.renew();
@@ -127,8 +128,8 @@ fn run(stop: &AtomicBool, routes: &Routes, parts: &Parts, (spin, alert): (Durati
                 continue;
             }
         }
-        // It also stays awake between two rounds of a program that computes, since the next round
-        // begins soon.
+        // The thread also stays awake between two rounds of a program that computes, since the next
+        // round begins soon.
         if alertness.pause() || backoff.pause() {
             continue;
         }
@@ -152,8 +153,8 @@ fn run(stop: &AtomicBool, routes: &Routes, parts: &Parts, (spin, alert): (Durati
     }
 }
 
-/// Ends the process if a thread of the library panics: without that thread this rank would hang,
-/// and with it all others.
+/// Ends the process if a thread of the library panics. Without that thread this rank would hang,
+/// and other ranks would wait for it.
 pub(super) struct AbortOnPanic;
 
 impl Drop for AbortOnPanic {

@@ -15,13 +15,13 @@ pub struct Reach {
     pub process: u32,
     /// How memory that it registered is read.
     pub registered: Access,
-    /// Why the kernel does not copy from it, and to it: an errno each, or 0.
+    /// Why the kernel does not copy from its memory, and to its memory: an errno each, or 0.
     pub refusals: (i32, i32),
     /// Most bytes of a message's payload to it.
     pub payload: usize,
     /// Most bytes of a reply to it.
     pub medium: usize,
-    /// Its message slots, and how they are taken.
+    /// The number of its message slots, and the policy by which senders take them.
     pub slots: (usize, u32),
 }
 

@@ -1,18 +1,19 @@
 //! How a rank gets memory back that peers have looked up.
 //!
-//! A peer that has looked a region up may be in the middle of a store into it, for as long as the
-//! kernel does not schedule it. So the region's range of the memory file is not used again at once
-//! when the region has ended (`transport::memory::segment`). The owner uses it again when each peer
-//! that has looked it up has died, or has answered a request (`Op::UNMAP`) that was sent after the
-//! region's end: the peer has then unmapped the memory of all ended regions (`transport::port`).
+//! A peer that has looked a region up may be in the middle of a store into it, also long afterwards
+//! if the kernel does not schedule the peer. So the region's range of the memory file is not used
+//! again at once when the region has ended (`transport::memory::segment`). The owner uses it again
+//! when each peer that has looked it up has died, or has answered a request (`Op::UNMAP`) that was
+//! sent after the region's end: the peer has then unmapped the memory of all ended regions
+//! (`transport::port`).
 //!
-//! Requests go out in numbered waves, one request to a peer at a time. A range that waits notes the
-//! number of the next wave; an answer to that wave or a later one covers it. So a peer that is
-//! stopped holds only the ranges that it has looked up.
+//! Requests are sent in numbered waves, one request to a peer at a time. A range that waits notes
+//! the number of the next wave, and an answer to that wave or a later one covers the range. So a
+//! stopped peer delays only the ranges that it has looked up.
 //!
 //! No thread waits for an answer as long as the file can get longer. That costs no memory, since
-//! ranges that wait have no pages. Requests go out when half of the file waits, and when the file
-//! may not get longer; only in the second case the caller waits (`core::region`).
+//! ranges that wait have no pages. Requests are sent when half of the file waits, and when the file
+//! may not get longer. Only in the second case the caller waits (`core::region`).
 
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{Completion, WORD_FAILED};
@@ -37,7 +38,7 @@ struct Asked {
     ended: AtomicU64,
 }
 
-/// Belongs to the table of a context's regions.
+/// The waves and answers of a context. The lock of the table of regions protects it.
 #[derive(Default)]
 pub struct Recall {
     /// The last wave.
@@ -62,7 +63,7 @@ impl Recall {
         self.wave + 1
     }
 
-    /// Takes the answers that have arrived. True: there is a new one, or a peer has died.
+    /// Takes the answers that have arrived. True: there is a new answer, or a peer has died.
     pub fn news(&mut self, routes: &Routes) -> bool {
         let deaths = routes.deaths();
         let mut news = std::mem::replace(&mut self.deaths, deaths) != deaths;
@@ -119,8 +120,8 @@ impl Recall {
         }
     }
 
-    /// True: the request is under way. False: another one is, or the peer is being contacted, or
-    /// the queue is full.
+    /// Sends a request. False: an earlier one to the peer is under way, the peer is not contacted
+    /// yet, or the queue is full.
     fn ask_one(&mut self, routes: &Routes, lane: &Lane, peer: u32, wave: u64) -> bool {
         let asked = self.asked.entry(peer).or_default();
         if asked.wave != 0 || routes.port_to_answer(peer).is_err() {

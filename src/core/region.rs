@@ -35,7 +35,7 @@ struct Live {
 
 #[derive(Default)]
 struct Table {
-    /// For each index, the number of its present or next life, and the live region.
+    /// For each index, the number of its present or next life, and the live region if there is one.
     entries: Vec<(u32, Option<Live>)>,
     /// Free indices, the oldest first, so that a key is used again as late as possible.
     vacant: VecDeque<usize>,
@@ -66,12 +66,12 @@ pub struct Regions {
 pub struct Wanted {
     /// Its memory.
     pub memory: Memory,
-    /// Whether network adapters change its words, and processors do not.
+    /// Whether atomics on its words are executed by network adapters and never by processors.
     pub device: bool,
 }
 
 impl Wanted {
-    /// Fresh memory, mapped anywhere, whose words processors change.
+    /// Fresh memory, mapped anywhere, on whose words processors execute atomics.
     pub const FRESH: Wanted = Wanted { memory: Memory::Fresh(std::ptr::null_mut()), device: false };
 }
 
@@ -158,8 +158,8 @@ impl Regions {
         }
     }
 
-    /// A region of fresh memory. It waits only if the memory file may not get longer, until peers
-    /// have unmapped freed regions; inside a callback it answers RETRY_BUSY instead.
+    /// A region of fresh memory. If the memory file may not get longer, it waits until peers have
+    /// unmapped freed regions; inside a callback it returns RETRY_BUSY instead.
     fn allocate(&self, size: usize, at: *mut u8, device: bool) -> Result<Made> {
         let limit = Instant::now() + PATIENCE;
         loop {
@@ -246,7 +246,8 @@ impl Regions {
         self.or_vacate(table, index, made)
     }
 
-    /// An index without a region, of which the next life is one of a device region or not.
+    /// Takes an index without a region. The number of its next life says whether the region is one
+    /// for device atomics.
     fn vacant(&self, table: &mut Table, device: bool) -> Result<usize> {
         let index = match table.vacant.pop_front() {
             Some(index) => index,
@@ -295,8 +296,8 @@ impl Regions {
     ) -> Result<Made> {
         let (life, live) = &mut table.entries[index];
         let key = Key::new(index, self.routes.own().peer, *life);
-        // The step that can fail comes first, so that peers never find a region that does not
-        // begin.
+        // These steps can fail, so they come before publish(): peers never find a region that does
+        // not begin.
         self.routes.fabric().register(key.0, address, size)?;
         let word = self.segment.live(index);
         let make = || Ok((mapping, address, size as u64));
@@ -325,9 +326,9 @@ impl Regions {
         matches!(live, Some(Live { place: Place::Own(_), .. }))
     }
 
-    /// Ends the region: from now on its key is refused, here and at every peer. Waits for the
-    /// operations that use it as their local side. Inside a callback, where waiting is not
-    /// possible, it answers RETRY_BUSY if any operation is under way.
+    /// Ends the region. From now on its key is refused, here and at every peer. It waits for the
+    /// operations that use the region as their local side. Inside a callback, where waiting is not
+    /// possible, it returns RETRY_BUSY if any operation is under way.
     pub fn free(&self, key: Key) -> Result<()> {
         self.routes.gate().must_be_own()?;
         let waiting_allowed = !in_callback();
@@ -341,17 +342,18 @@ impl Regions {
         }
         let blocking = self.blocking();
         if waiting_allowed {
-            // Parked requests look the region up when they are posted, so they come first.
+            // Parked requests look the region up when they are posted, so they are posted before it
+            // ends.
             blocking.until_posted(ALL_PEERS);
         }
         let (index, place, size) = self.end_life(key)?;
         // After this no thread finds the region and none is in the middle of an access.
         let mapping = self.routes.own().forget(index);
         let mappings = mapping.into_iter().chain(self.take_aliases(key)).collect::<Vec<_>>();
-        // The flush waits for the role: a thread that posts directly has looked our side up, and
-        // uses it while it has the role.
+        // A thread that posts directly uses the local memory that it has looked up while it has the
+        // role, so the flush waits for the role.
         let end = if waiting_allowed { blocking.flush_with_role(ALL_PEERS) } else { Ok(()) };
-        // From here on operations of peers through a network are refused. If this fails, they may
+        // From here on the network refuses operations of peers. If deregister() fails, they may
         // still arrive.
         let end = end.and(self.routes.fabric().deregister(key.0));
         if waiting_allowed && end.is_ok() {
@@ -361,8 +363,8 @@ impl Regions {
             self.table().retired.extend(mappings);
         }
         self.segment.empty(place, size);
-        // If the wait failed, an operation of this rank may still store there, so the range is not
-        // used again.
+        // If a step above has failed, an operation may still store there, so the range is not used
+        // again.
         if end.is_ok() {
             let (users, table) = (self.segment.users(index), self.table());
             let held = Holders { users, since: table.recall.next() };

@@ -10,18 +10,18 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// So many freed handles are not used again, so that a second free is recognised.
+/// The number of freed handles that are not used again, so that a second free is recognised.
 const QUARANTINE: usize = 256;
 
 /// Handles of contexts that have ended.
 static ENDED: Quarantine<RegionHandle> = Quarantine::new();
 
-/// The object behind a user's handle.
+/// The object to which a user's handle points.
 #[derive(Debug)]
 pub struct RegionHandle {
     /// The context's handles, valid as long as the region is live; never null.
     handles: *const Handles,
-    /// Its place among the context's handles.
+    /// Its index among the context's handles.
     at: usize,
     key: AtomicU64,
     address: AtomicPtr<u8>,
@@ -29,7 +29,8 @@ pub struct RegionHandle {
     live: AtomicBool,
 }
 
-// SAFETY: the context keeps its handles, which any thread may use; the rest are atomics.
+// SAFETY: `handles` points to an object that any thread may use; `at` does not change, and the
+// other fields are atomics.
 unsafe impl Send for RegionHandle {}
 // SAFETY: as above.
 unsafe impl Sync for RegionHandle {}
@@ -81,7 +82,8 @@ impl RegionHandle {
         Ok((&handles.regions, Key(self.key.load(Ordering::Relaxed))))
     }
 
-    /// An address in it; for a freed region an address that operations refuse.
+    /// The address of an offset in the region. For a freed region it is an address that operations
+    /// refuse.
     pub fn at(&self, offset: u64) -> Address {
         Address { offset, key: if self.is_live() { self.key.load(Ordering::Relaxed) } else { 0 } }
     }
@@ -131,7 +133,7 @@ impl Drop for Handles {
     }
 }
 
-/// Frees the region behind a handle.
+/// Frees the region of a handle.
 pub fn free_region(handle: &RegionHandle) -> Result<()> {
     let (regions, key) = handle.regions()?;
     regions.free(key)?;

@@ -1,9 +1,10 @@
-//! Reads and writes on mapped memory, done by the caller: the short path, which takes no lock, no
-//! queue and no allocation. All other operations take the long path, through `core::submit`.
+//! The short path of reads and writes: the caller copies mapped memory itself, without a lock, a
+//! queue or an allocation. All other operations take the long path, through `core::submit`.
 //!
 //! Budget of a word: a look-up on each side, two plain stores for the pin, the copy, and one load
-//! to see whether a thread sleeps on the word. These functions call no other function, so that the
-//! compiler needs no stack frame. If a call is necessary, the caller makes it as its last step.
+//! to see whether a thread sleeps on the word. The functions for a word call no other function, so
+//! that the compiler needs no stack frame. If a call is necessary, the caller makes it as its last
+//! step.
 
 use crate::core::context::Context;
 use crate::engine::atomic;
@@ -18,17 +19,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The result of an attempt on a word.
 pub enum Quick<'a> {
-    /// It is done.
+    /// The operation is done.
     Done,
-    /// It is done, and a thread may sleep on the word: the caller must call `Port::waiters`.
+    /// The operation is done, and a thread may sleep on the word: the caller must wake it by the
+    /// port's waiters.
     Wake(&'a Port),
-    /// It is not done: the caller must take another path.
+    /// Nothing is done: the caller must take another path.
     No,
 }
 
 impl Context {
-    /// Reads an aligned word. The addresses are closures that are called when they are needed, so
-    /// that no register must be saved to keep them.
+    /// Reads an aligned word. The addresses are closures, which are called where an address is
+    /// needed, so that no register must be saved to keep one.
     #[inline(always)]
     pub fn read_word(
         &self,
@@ -87,7 +89,7 @@ impl Context {
         if port.waiters().any_at(to) { Quick::Wake(port) } else { Quick::Done }
     }
 
-    /// Reads; false: it takes the long path.
+    /// Reads. False: the read must take the long path.
     #[inline]
     pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
         let Some(port) = self.quick.port(peer.into()) else { return false };
@@ -99,7 +101,7 @@ impl Context {
         true
     }
 
-    /// Writes from a region; false: it takes the long path.
+    /// Writes from a region. False: the write must take the long path.
     #[inline]
     pub fn write_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
         let Some(port) = self.quick.port(peer.into()) else { return false };
@@ -112,7 +114,7 @@ impl Context {
         true
     }
 
-    /// Writes from the caller's memory; false: it takes the long path.
+    /// Writes from the caller's memory. False: the write must take the long path.
     ///
     /// # Safety
     /// `from` is valid for reading `size` bytes.
@@ -127,13 +129,15 @@ impl Context {
         let Some(port) = self.quick.port(peer.into()) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(to, size) else { return false };
-        // SAFETY: the look-up vouches for `size` bytes while we are pinned, the caller for his.
+        // SAFETY: the look-up vouches for `size` bytes while we are pinned, and the caller for the
+        // source.
         unsafe { copy(from, theirs, size as usize) };
         port.waiters().touched(to, size);
         true
     }
 
-    /// Writes from a region and then changes the signal word; false: it takes the long path.
+    /// Writes from a region and then changes the signal word. False: the write must take the long
+    /// path.
     #[inline]
     pub fn write_signal_quickly(
         &self,

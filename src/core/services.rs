@@ -1,6 +1,5 @@
 //! The services of a context for the layers above. They hold references to the parts of the
-//! context, so they may outlive the call that has asked for them; they must not be used after the
-//! context has ended.
+//! context, so a layer may keep them. It must not use them after the context has ended.
 
 use crate::bootstrap::Bootstrap;
 use crate::core::background::Background;
@@ -33,7 +32,7 @@ pub struct Services {
     pub routes: Arc<Routes>,
     /// The tasks of the progress thread.
     pub background: Arc<Background>,
-    /// The values in force.
+    /// The configuration in force.
     pub config: Config,
     /// The counters of the context.
     pub counts: Arc<Counters>,
@@ -85,10 +84,10 @@ impl Services {
         self.routes.gate().must_be_open()
     }
 
-    /// Tells the threads of the layers above to end, and to wait for no other rank: the context
-    /// ends.
+    /// Tells the threads of the layers above that the context ends: they must end, and wait for no
+    /// other rank.
     pub fn leave(&self) {
-        // Relaxed: waiting threads read it repeatedly, and it publishes nothing.
+        // Relaxed: it publishes nothing, and waiting threads read it again and again.
         self.leaving.store(true, Ordering::Relaxed);
     }
 
@@ -139,7 +138,7 @@ impl Services {
         if let Err(error) = local.check(size, length) {
             return Err(Error::new(error.status, format!("{name}: {}", error.message())));
         }
-        // Not while pinned: it takes a lock.
+        // This comes before pin(), since it takes a lock.
         let mapped = !self.regions.is_registered(Key(local.key));
         let _pinned = pin();
         match self.routes.own().find(local, size) {
@@ -148,8 +147,8 @@ impl Services {
         }
     }
 
-    /// The address by which peers name a word of this process. None: they do not map it, or it has
-    /// several addresses.
+    /// The address by which peers name a word of this process. None: peers do not map the word, or
+    /// it has several addresses.
     pub fn shared_word(&self, word: usize) -> Option<Address> {
         let name = self.regions.name_of(word).ok()??;
         (!self.regions.is_registered(Key(name.key))).then_some(name)

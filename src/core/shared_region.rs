@@ -11,7 +11,7 @@ type Card = [u64; 3];
 
 impl Context {
     /// Allocates `size` bytes, unless `allowed` is an error, and gathers the addresses of all
-    /// ranks. If one rank is refused, all are.
+    /// ranks. If one rank fails, all fail.
     pub fn make_shared_region(
         &self,
         size: usize,
@@ -29,7 +29,7 @@ impl Context {
         };
         let all = self.exchange_cards(&card).and_then(|all| succeeded(&all).map(|()| all));
         match (made, all) {
-            // This rank's own error comes first: it says more than that a rank has failed.
+            // This rank's own error says more than that some rank has failed.
             (Err(error), _) => Err(error),
             (Ok(region), Ok(all)) => {
                 let address = |card: &Card| Address { offset: card[1], key: card[2] };

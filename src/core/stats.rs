@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::util::counters::SHARES;
 use crate::util::status::{Result, Status};
 
-/// The numbers, as the interface names them.
+/// The counters, named as in llcl_stats_t.
 #[allow(missing_docs)]
 pub struct Counted {
     pub am_sent: u64,

@@ -1,6 +1,6 @@
-//! From a request to its execution: the checks that all operations share, and then one of three
-//! paths: the caller executes the request at once, puts it into the queue, or posts it while it
-//! holds the role.
+//! From a request to its execution. After checks that all operations share, a request takes one of
+//! three paths: the caller executes it at once, puts it into the queue, or posts it while the
+//! caller holds the role.
 
 use crate::core::context::Context;
 use crate::core::poster::{Later, Poster};
@@ -21,10 +21,11 @@ use std::time::{Duration, Instant};
 /// The request goes through the queue in every execution mode; the completion never fires inside
 /// the call.
 pub const FLAG_DEFER: u32 = 1;
-/// If there is no room, the request is parked, and posted later.
+/// If there is no room, the request is parked: accepted now, and posted later.
 pub const FLAG_PARK: u32 = 2;
 
-/// A request that ends before the call returns answers DONE, and its completions do not fire.
+/// If the request ends before the call returns, the call returns DONE, and its completions do not
+/// fire.
 pub const FLAG_DONE: u32 = 4;
 /// Each flag by its name in the interface.
 const FLAGS: [(u32, &str); 3] =
@@ -60,15 +61,16 @@ pub struct Request {
     pub command: Command,
     /// The local side.
     pub local: Local,
-    /// Whether the command carries its source bytes, which are valid only during the call.
+    /// Whether the bytes of the source must be copied into the command, since they are valid only
+    /// during the call.
     pub carry: bool,
     /// The caller's flags.
     pub flags: u32,
 }
 
 impl Context {
-    /// The short path into the queue of offload mode, for commands with valid completions on memory
-    /// of a known peer. False: the request must take the long path, which also reports errors.
+    /// The short path into the queue of offload mode. The caller has checked the completions.
+    /// False: the request must take the long path, which also reports errors.
     #[inline]
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;
@@ -84,7 +86,8 @@ impl Context {
             Local::Region(_) => port.find(command.remote, command.size),
         };
         if mapped.is_none() {
-            // A thread that maps a region waits for pins.
+            // is_registered() may map a region, and a thread that does so waits until no thread is
+            // pinned.
             drop(pinned);
             if Key(command.remote.key).is_device() || !self.is_registered(port, request) {
                 return false;
@@ -125,7 +128,7 @@ impl Context {
         }
     }
 
-    /// Accepts the request, or returns an error.
+    /// Executes, queues or parks the request; an error says why it was not accepted.
     pub fn submit(&self, request: &Request) -> Result<Accepted> {
         let park = || Parked::of(request);
         self.accept(request.flags, park, || self.poster.submit(request))
@@ -154,7 +157,7 @@ impl Context {
         self.blocking().until_accepted(|| self.submit(request))
     }
 
-    /// Does the request and waits for its end, whether or not it carries FLAG_DONE.
+    /// Does the request and waits for its end. FLAG_DONE changes nothing.
     pub fn submit_and_wait(&self, request: &Request) -> Result<Accepted> {
         let Command { on_local, on_complete, .. } = &request.command;
         self.until_ended([on_local, on_complete], |ended| {
@@ -186,8 +189,8 @@ impl Context {
         }
     }
 
-    /// Waits until everything accepted before, for one peer or for all, has ended. Then answers the
-    /// first failure that no completion has reported.
+    /// Waits until all requests that were accepted before, for one peer or for all, have ended.
+    /// Then returns the first failure that no completion has reported.
     pub fn flush(&self, peer: Option<u32>) -> Result<()> {
         self.flush_by(peer, |peer| self.blocking().flush(peer))
     }
@@ -206,7 +209,7 @@ impl Context {
         if let Some(peer) = peer.filter(|peer| *peer >= self.size()) {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        // Also for a dead peer: the operations pending on it have ended when this returns.
+        // It also waits for operations on a dead peer, which end with an error.
         wait(peer.unwrap_or(ALL_PEERS))?;
         if let Some(error) = self.routes.unreported().take(peer) {
             return Err(error);
@@ -221,7 +224,7 @@ impl Context {
 }
 
 impl Poster {
-    /// Executes the request, or puts it into the queue, or answers an error.
+    /// Executes the request or puts it into the queue.
     fn submit(&self, request: &Request) -> Result<Accepted> {
         check(request)?;
         let Request { command, local, flags, .. } = request;
@@ -344,8 +347,8 @@ unsafe impl Sync for Parked {}
 impl Parked {
     fn of(request: &Request) -> Parked {
         let mut parked = Parked { request: *request, bytes: [0; INLINE] };
-        // The answer to its caller is that its completions fire, so the flag has no effect any
-        // more.
+        // park() tells the caller that the completions fire, so FLAG_DONE must not prevent that
+        // later.
         parked.request.flags &= !FLAG_DONE;
         if let (true, Local::Pointer(from)) = (request.carry, request.local) {
             let size = (request.command.size as usize).min(INLINE);

@@ -1,8 +1,9 @@
-//! A descriptor for the event loop of a program, which becomes readable when the event for which it
-//! was armed has happened. Peers wake threads through words in shared memory, for which the kernel
-//! offers no descriptor. So a thread sleeps on the words for the program, and writes to an eventfd.
+//! A descriptor for the event loop of a program. It becomes readable when the event for which it
+//! was armed has happened. Peers wake threads by words in shared memory, for which the kernel
+//! offers no descriptor. So a thread of the library sleeps on the words and then writes to an
+//! eventfd.
 //!
-//! The thread is started with the first arming. It does not help with progress: it only looks and
+//! The first arming starts the thread. It does not help with progress: it only reads the words and
 //! sleeps.
 
 use crate::core::background::Background;
@@ -58,7 +59,8 @@ struct Shared {
     event: OwnedFd,
     state: Mutex<State>,
     changed: Condvar,
-    /// Counts the events that end a look early: another arming, the end of the context.
+    /// Counts the events that make the thread stop using the words of an arming: another arming,
+    /// and the end of the context.
     recalls: AtomicU64,
 }
 
@@ -86,8 +88,9 @@ fn start(parts: Parts) -> Result<(Arc<Shared>, Thread)> {
 }
 
 impl Notifier {
-    /// Arms the descriptor for the events that end a wait for these words, or for handlers; answers
-    /// its number. `known`: the number of handlers that had run at the caller's last look.
+    /// Arms the descriptor and returns its number. The events are those that end a wait for these
+    /// words, and with `messages` also that a handler runs. `known`: the number of handlers that
+    /// had run at the caller's last look.
     pub(super) fn arm(
         &self,
         parts: impl FnOnce() -> Parts,
@@ -126,13 +129,12 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the thread a new state, and waits until it has stopped using the words of an earlier
-    /// arming.
+    /// Changes the state, and makes the thread stop using the words of an earlier arming.
     fn recall(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);
-        // SeqCst: comes before the check whether the thread sleeps; a thread that falls asleep
-        // reads it once more.
+        // SeqCst: this comes before touched_anything() looks for sleeping threads, and a thread
+        // that falls asleep reads the count once more.
         self.recalls.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_all();
         drop(state);
@@ -207,7 +209,8 @@ impl Shared {
             }
             let enough = || done() || recalled() || watch.has_news_of_deaths(&loss);
             let sleep = |awaited: &[Awaited], limit: Option<Duration>| match polled {
-                // As a sleeper of the dispatcher, so that a sender rings when it brings a message.
+                // The dispatcher counts the sleeper, so that a sender rings when it has stored a
+                // message.
                 true => watch.blocking.sleep_any(awaited, limit, enough),
                 false => self.parts.routes.sleep(awaited, limit, enough),
             };

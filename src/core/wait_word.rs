@@ -29,10 +29,10 @@ impl Context {
         }
     }
 
-    /// Waits until one of the words has its value, and answers its index. If `messages` is set, the
-    /// wait also ends when handlers have run since the calling thread's last look; the answer is
-    /// then the number of words. Without a timeout it waits for ever. An error if no living rank is
-    /// left that may change one of the words.
+    /// Waits until one of the words has its value, and returns the index of the word. If `messages`
+    /// is set, the wait also ends when handlers have run since the calling thread's last look; it
+    /// then returns the number of words. Without a timeout it waits for ever. An error: no living
+    /// rank is left that may change one of the words.
     pub fn wait_any(
         &self,
         words: &[Watched<'_>],
@@ -61,21 +61,21 @@ impl Context {
     }
 
     /// Wakes the sleeping threads of a rank, so that they read their words again. A peer that was
-    /// never contacted has nothing from this rank, so it needs no wake-up.
+    /// never contacted needs no wake-up, since this rank cannot have stored into its memory.
     pub fn wake(&self, peer: u32) -> Result<()> {
         self.must_be_open()?;
         if peer >= self.size() {
             fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size());
         }
-        // The caller's stores come before: the sleeping thread has made the kernel execute a fence
-        // in this thread (`transport::sleepers`).
+        // No fence is needed after the caller's stores: a thread that falls asleep makes the kernel
+        // execute a fence in this thread (`transport::sleepers`).
         if let Some(port) = self.routes.known(peer) {
             port.waiters().touched_anything();
         }
         Ok(())
     }
 
-    /// Arms the context's descriptor for the events that end wait_any(), and answers its number.
+    /// Arms the context's descriptor for the events that end wait_any(), and returns its number.
     pub fn wait_fd(&self, words: &[Watched<'_>], messages: bool) -> Result<RawFd> {
         self.may_block()?;
         self.check_watched(words)?;

@@ -1,5 +1,5 @@
-//! How a thread waits for one of several words: at first it is awake and executes commands of this
-//! context, then it sleeps. The wait fails when no rank is left that could change a word.
+//! How a thread waits for one of several words. At first the thread stays awake and helps with
+//! progress, then it sleeps. The wait fails when no rank is left that could change a word.
 
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a thread sleeps at most if its word has several addresses, of which peers may use any.
+/// How long a thread sleeps at most if its word has several addresses. Peers may use any of these,
+/// and wake only threads that sleep on it.
 const AMBIGUOUS: Duration = Duration::from_millis(1);
 
-/// How long a thread sleeps between two looks after the ranks that could have changed the word have
-/// died, until their messages are handled and this rank's own operations have ended.
+/// How long a thread sleeps between two looks after the ranks that could change its word have died.
+/// It waits until their messages are handled and this rank's own operations have ended.
 const LAST_LOOKS: Duration = Duration::from_millis(1);
 /// How long a thread still waits, after these operations have ended, for operations that other
 /// threads may have begun since.
@@ -45,11 +46,11 @@ pub struct Watched<'a> {
 }
 
 impl Watched<'_> {
-    /// Whether the word has reached its value. If so, the caller sees all that the thread which
-    /// changed the word did before.
+    /// Whether the word has reached its value. If so, the caller sees the stores that the thread
+    /// which changed the word made before.
     #[inline]
     pub fn is_reached(&self) -> bool {
-        // Acquire: as above says.
+        // Acquire: pairs with the Release of the thread that changed the word.
         self.word.load(Ordering::Acquire) >= self.at_least
     }
 }
@@ -66,9 +67,9 @@ pub(super) struct Watch<'a> {
 /// The deaths that a waiting thread knows of.
 #[derive(Default)]
 pub(super) struct Loss {
-    /// How many there were at the last look that found a living rank.
+    /// The number of deaths at the last look that found a living rank for each word.
     deaths: u32,
-    /// This rank's operations that were under way when no rank was left.
+    /// This rank's operations that were under way when no living rank was left for a word.
     own: Option<OwnWork>,
 }
 
@@ -82,12 +83,12 @@ struct OwnWork {
     /// Messages that had not ended when the lane's operations had: the lane may have sent some of
     /// them.
     messages: Option<Vec<u64>>,
-    /// The time when all had ended.
+    /// The time when all operations had ended.
     ended: Option<Instant>,
 }
 
 impl OwnWork {
-    /// The time when all had ended; None: not all have.
+    /// The time when all operations had ended. None: some are under way.
     fn ended(&mut self, watch: Watch<'_>) -> Option<Instant> {
         if self.ended.is_none() && self.has_ended(watch) {
             self.ended = Some(Instant::now());
@@ -110,7 +111,7 @@ impl OwnWork {
 }
 
 impl Loss {
-    /// The time until the next look at the remains of dead ranks; None: there are none.
+    /// The time until the next look, if no living rank is left for a word.
     pub(super) fn next_look(&self) -> Option<Duration> {
         self.own.as_ref().map(|_| LAST_LOOKS)
     }
@@ -136,11 +137,12 @@ impl Watch<'_> {
         timeout: Option<Duration>,
         done: impl Fn() -> bool + Copy,
     ) -> Result<()> {
-        // It has no message of its own, because a thread may make many short waits.
+        // The error has no message of its own, because a thread may make many short waits.
         let over = || if done() { Ok(()) } else { Err(Error::bare(Status::ERR_TIMEOUT)) };
         if timeout == Some(Duration::ZERO) {
             self.blocking.help_others();
-            // An event loop polls in this way, after a death has made its descriptor readable.
+            // After a death has made its descriptor readable, an event loop polls in this way and
+            // must get the error.
             let lost = self.unchangeable(words).filter(|_| self.is_quiet());
             return lost.filter(|_| !done()).map_or_else(over, |changer| Err(nobody_left(changer)));
         }
@@ -149,8 +151,8 @@ impl Watch<'_> {
         let mut loss = Loss::default();
         while !self.blocking.help_until(&mut backoff, done) {
             if let Some(changer) = self.lost(&mut loss, words) {
-                // The last actions of a dead rank come before the news of its death, so this look
-                // is the last.
+                // The last stores of a dead rank come before the news of its death, so one more
+                // look finds them.
                 return if done() { Ok(()) } else { Err(nobody_left(changer)) };
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -168,14 +170,14 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Whether a rank has died since the last look. A death does not wake a thread that was awake
-    /// at that time.
+    /// Whether a rank has died since the last look. A thread must ask before it sleeps, since the
+    /// news of a death only wakes threads that sleep.
     pub(super) fn has_news_of_deaths(self, loss: &Loss) -> bool {
         loss.own.is_none() && self.routes.deaths() != loss.deaths
     }
 
-    /// The first word that no rank is left to change: the messages of dead ranks are handled, and
-    /// this rank's own operations have ended.
+    /// The changer of the first word that no rank can change any more. None as long as messages of
+    /// dead ranks are not handled or this rank's own operations are under way.
     pub(super) fn lost(self, loss: &mut Loss, words: &[Watched<'_>]) -> Option<Changer> {
         let deaths = self.routes.deaths();
         if deaths == loss.deaths {
@@ -213,8 +215,8 @@ impl Watch<'_> {
             && lane.is_idle() == Some(true)
     }
 
-    /// Whether all other ranks are dead, or all ranks that have used the word's region, if there
-    /// were any.
+    /// Whether all other ranks are dead, or at least one rank has used the word's region and all
+    /// those that have used it are dead.
     fn has_lost_all(self, word: &AtomicU64) -> bool {
         let (me, size) = (self.routes.own().peer, self.routes.size());
         let living = |peer: u32| peer != me && !self.routes.is_dead(peer);

@@ -26,7 +26,7 @@ unsafe extern "C-unwind" fn answer(_: *mut Message, count: *mut c_void) {
     unsafe { &*count.cast::<AtomicU64>() }.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A wait for a word that ends when all messages of dead ranks were handled relies on this.
+/// A wait for a word relies on this: it fails only after all messages of dead ranks were handled.
 #[test]
 fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
     let mut config = Config::from_environment().expect("a configuration");

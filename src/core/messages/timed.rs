@@ -1,6 +1,6 @@
-//! A message whose sender may stop waiting before the message has ended. The reply goes to memory
-//! of the library, which stays until the message has ended, and is copied to the sender's memory if
-//! the sender still waits.
+//! A message whose sender may stop waiting before the message has ended. So the reply goes to
+//! memory of the library, which exists until the message has ended. If the sender still waits, it
+//! copies the reply from there.
 
 use super::Send;
 use crate::core::submit::failed;
@@ -21,8 +21,8 @@ pub(super) struct Call {
     size: UnsafeCell<usize>,
 }
 
-// SAFETY: the cells are written before `end` by the one thread that ends the message, and read only
-// behind it.
+// SAFETY: only the thread that ends the message writes the cells, before it sets `end`; the sender
+// reads them after it has seen `end`.
 unsafe impl std::marker::Send for Call {}
 // SAFETY: as above.
 unsafe impl Sync for Call {}

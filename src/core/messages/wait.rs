@@ -23,7 +23,8 @@ impl Context {
         self.routes.gate().is_open() && self.dispatcher.finds_nothing()
     }
 
-    /// Likewise, in all places where messages arrive.
+    /// Whether a poll finds no message in any place where messages arrive, and has nothing else to
+    /// do. It is false in a callback, too.
     #[inline(always)]
     pub fn am_poll_finds_nothing_anywhere(&self) -> bool {
         self.routes.gate().is_open() && self.dispatcher.finds_nothing_anywhere()
@@ -62,11 +63,11 @@ impl Context {
                     }
                 }
                 Err(error) if error.status == Status::RETRY_NO_CREDIT => {
-                    // This runs handlers between two attempts.
+                    // The thread may not sleep here, so it runs handlers between two attempts.
                     return self.blocking().until_accepted(|| self.am_try(send));
                 }
                 Err(error) if error.status.is_retry() => {
-                    // If the next refusal is for credit, the loop above waits for it.
+                    // If the next attempt lacks credit, the loop above waits for the credit.
                     let attempt = || match self.am_try(send) {
                         Err(error) if error.status == Status::RETRY_NO_CREDIT => Ok(false),
                         end => end.map(|()| true),
@@ -112,12 +113,12 @@ impl Context {
     /// Waits until the peer has free slots, or for a limited time. Some: the message was accepted,
     /// or has failed.
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
-        /// How long a thread sleeps at most until the peer has free slots: long enough for the
-        /// turns of many other threads.
+        /// How long a thread sleeps at most until the peer has free slots. Many other threads can
+        /// post meanwhile.
         const LONGEST: Duration = Duration::from_millis(50);
         /// How long a thread sleeps at most while another thread of this process waits for the same
-        /// peer's slots. A thread that has used its share wakes the next one, but perhaps no other
-        /// thread posts any more.
+        /// peer's slots. A posting thread wakes the next one when it has used its share; but
+        /// perhaps no thread posts any more.
         const IN_LINE: Duration = Duration::from_millis(5);
         let message_sender = self.routes.fabric().known_sender(send.peer)?;
         if message_sender.room.wait_for_turn() || self.blocking().help_others() {

@@ -17,10 +17,10 @@ fn inside((base, length): Found, span: Span) -> Option<*mut u8> {
     (span.place.offset <= last).then(|| base.wrapping_add(span.place.offset as usize))
 }
 
-/// No region holds a span.
+/// The error for a span that no region holds.
 struct Missing;
 
-/// A place in mapped memory, and its name.
+/// A place in mapped memory, and its address in the region.
 #[derive(Clone, Copy)]
 struct Both(*mut u8, Address);
 
@@ -31,10 +31,10 @@ impl Place for Both {
     }
 }
 
-/// Copies from one list to the other; each span is looked up right before its bytes move. False: a
-/// span lies in no region that the functions find, or the lists have not the same number of bytes.
-/// The pieces before that were copied. `waiters`: those of the rank that is written to, of which
-/// each piece wakes the ones on its words.
+/// Copies from one list to the other. It looks each span up right before it copies the span. False:
+/// a span lies in no region that the functions find, or the lists have not the same number of
+/// bytes; the pieces before that were copied. `waiters`: the sleeping threads of the rank that is
+/// written to; each piece wakes those that sleep on its words.
 ///
 /// # Safety
 /// The memory of the regions that the functions find is valid until the end.
@@ -81,9 +81,8 @@ pub(super) unsafe fn copy_spans(
     matches!(copied, Ok(true))
 }
 
-/// Copies the first entries of both lists as long as the sizes are equal, which they are in most
-/// lists to the end. The number of entries; None: a span lies in no region, and those before it
-/// were copied.
+/// Copies the first entries of both lists as long as their sizes are equal. In most lists all are.
+/// Returns the number of entries. None: a span lies in no region, and those before it were copied.
 ///
 /// # Safety
 /// As of copy_lists().
@@ -99,8 +98,8 @@ unsafe fn copy_pairs(
     }
     let next = (from.entry(0), to.entry(0));
     let mut pairs = Pairs { from, to, most, at: 0, next, waiters };
-    // The spans of a list mostly lie in one region and have one size, so that a look-up and a
-    // choice of the loop serve all of them.
+    // The spans of most lists lie in one region and have one size. One look-up and one choice of
+    // the loop then do for all of them.
     while pairs.at < most && pairs.next.0.size == pairs.next.1.size {
         let keys = pairs.keys();
         let regions = (source(keys.0)?, destination(keys.1)?);
@@ -159,7 +158,8 @@ impl Pairs<'_> {
 
     /// Copies the next pair and those behind it, as far as both sizes are `SIZE` (ANY: are equal)
     /// and the spans lie in the same regions. None: a span leaves its region; those before it were
-    /// copied. A function of its own, whose loop has all that it needs in registers.
+    /// copied. It is not inlined, so that the compiler keeps all variables of the loop in
+    /// registers.
     ///
     /// # Safety
     /// The regions are those of the next pair, and valid. Its sizes are both `SIZE`, or equal.
@@ -168,7 +168,8 @@ impl Pairs<'_> {
         let ((mut a, mut b), keys) = (self.next, self.keys());
         let (mut from, mut to) = (self.from.behind(self.at).first, self.to.behind(self.at).first);
         let end = from.wrapping_add(self.most - self.at);
-        // Stands for the number of sleepers where no waiters are to be woken.
+        // Without waiters the loop reads this word as the number of sleepers, so that it needs no
+        // branch.
         let nobody = AtomicU32::new(0);
         let sleepers = self.waiters.map_or(&nobody, Waiters::sleepers);
         loop {
@@ -225,7 +226,8 @@ mod tests {
         Span { place: Address { offset, key }, size }
     }
 
-    /// 16 bytes on both sides: from the region 1, to any other region but the one of `gone`.
+    /// Both sides have 16 bytes. The source is region 1; the destination is any other region except
+    /// `gone`.
     #[test]
     fn a_copy_stops_at_a_span_that_no_region_holds() {
         let (mut from, mut to) = ([7u8; 16], [0u8; 16]);
@@ -267,7 +269,7 @@ mod tests {
         assert_eq!(from_to(&[span(1, 0, 9)], &[span(2, 13, 3)]), (false, first_three));
     }
 
-    /// An entry that is changed after it was looked up, before its bytes move, has no effect.
+    /// An entry that another thread changes between the look-up and the copy has no effect.
     #[test]
     fn an_entry_is_read_once() {
         let mut memory = [1u8, 2, 3, 4, 0, 0, 0, 0];
@@ -293,8 +295,8 @@ mod tests {
     }
 
     /// A thread that sleeps on a word wakes when the word was written, also if the user changes the
-    /// entry in the list before the copy of the whole list has ended. Lists of equal sizes, and of
-    /// sizes that differ.
+    /// entry before the whole list was copied. The test uses lists with equal sizes, and with sizes
+    /// that differ.
     #[test]
     fn a_thread_that_sleeps_on_a_written_word_wakes() {
         for sizes in [[8, 8], [12, 4]] {

@@ -15,9 +15,9 @@ pub struct Span {
     pub size: usize,
 }
 
-/// A list in memory of the user. The user promises not to change it during the call; if another
-/// thread of the program does so all the same, the list must not lead out of the regions. So the
-/// library uses only values that it has checked, and checks an entry again if it reads it again.
+/// A list in memory of the user, who promises not to change it during the call. If a thread of the
+/// program changes it nevertheless, the library must not access memory outside the regions. So it
+/// uses only values that it has checked, and checks an entry again if it reads the entry again.
 #[derive(Clone, Copy)]
 pub struct List {
     pub(super) first: *const Span,
@@ -33,7 +33,7 @@ impl List {
         List { first, count }
     }
 
-    /// Its entries, each read once.
+    /// The entries. Each is read once.
     #[inline(always)]
     pub(super) fn each(self) -> impl Iterator<Item = Span> {
         let mut at = self.first;
@@ -49,19 +49,19 @@ impl List {
         })
     }
 
-    /// The entry of an index below the count.
+    /// The entry of index `at`, which is below the count.
     #[inline(always)]
     pub(super) fn entry(self, at: usize) -> Span {
         // SAFETY: an entry of the list, as new() was promised.
         unsafe { read_once(self.first.wrapping_add(at)) }
     }
 
-    /// The entries behind the first ones.
+    /// The list without its first `at` entries.
     pub(super) fn behind(self, at: usize) -> List {
         List { first: self.first.wrapping_add(at), count: self.count - at }
     }
 
-    /// A copy of it.
+    /// A copy of the list. `name`: its name in an error.
     pub fn captured(self, name: &str) -> Result<Vec<Span>> {
         let mut copy = Vec::new();
         if copy.try_reserve_exact(self.count).is_err() {
@@ -80,8 +80,8 @@ impl List {
 pub(super) unsafe fn read_once(entry: *const Span) -> Span {
     let entry = entry.cast_mut();
     // SAFETY: as the caller promises. Nothing is written, and a relaxed load of a word may also
-    // read memory that cannot be written. Atomic, so that the compiler neither repeats a load nor
-    // assumes that the value stays.
+    // read memory that cannot be written. The loads are atomic, so that the compiler neither
+    // repeats one nor assumes that a value stays.
     unsafe {
         let offset = AtomicU64::from_ptr(&raw mut (*entry).place.offset).load(Ordering::Relaxed);
         let key = AtomicU64::from_ptr(&raw mut (*entry).place.key).load(Ordering::Relaxed);
@@ -98,9 +98,9 @@ pub fn sum(list: &[Span], name: &str) -> Result<u64> {
     }
 }
 
-/// A place that the walk over two lists moves on.
+/// A place that walk() advances.
 pub(super) trait Place: Copy {
-    /// The place so many bytes behind it.
+    /// The place that is `size` bytes further.
     fn behind(self, size: usize) -> Self;
 }
 
@@ -119,8 +119,8 @@ impl Place for Address {
 }
 
 /// Calls `each` for each piece of two lists, with its place on both sides and its size, which may
-/// be 0. An entry is a place and a size, and is taken right before its first piece. False: the
-/// lists have not the same number of bytes. An entry that is an error ends the walk.
+/// be 0. An entry is a place and a size; it is taken from its list right before its first piece. An
+/// entry that is an error ends the walk. False: the lists have not the same number of bytes.
 #[inline(always)]
 pub(super) fn walk<A: Place, B: Place, E>(
     mut ours: impl Iterator<Item = std::result::Result<(A, usize), E>>,

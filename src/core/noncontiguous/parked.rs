@@ -16,8 +16,8 @@ unsafe impl Sync for Parked {}
 
 impl Parked {
     pub(super) fn of(many: &Many) -> Parked {
-        // The answer to its caller is that its completion fires, so FLAG_DONE has no effect any
-        // more.
+        // park() tells the caller that the completion fires, so FLAG_DONE must not prevent that
+        // later.
         let (flags, shape) = (many.flags & !FLAG_DONE, many.shape.clone());
         Parked(Box::new(Many { flags, shape, ..*many }))
     }

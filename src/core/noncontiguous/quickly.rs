@@ -1,6 +1,6 @@
-//! The short path of many pieces, as that of `core::rma`: all of the memory is mapped, and no lock,
-//! queue or allocation is needed. A request that is refused here takes the long path, which also
-//! reports errors.
+//! The short path of many pieces, like that of `core::rma`: all memory is mapped, and no lock,
+//! queue or allocation is needed. A request that these functions refuse takes the long path, which
+//! also reports errors.
 
 use super::Signal;
 use super::list_copy::copy_lists;
@@ -14,8 +14,8 @@ use crate::transport::port::Port;
 use crate::util::pin::{pin, pin_if_known};
 
 impl Context {
-    /// Copies with `copy`, which is called while this thread is pinned, and then changes the word
-    /// of the signal. False: `copy` has answered it, or was not called.
+    /// Calls `copy` while this thread is pinned, and then changes the signal word. False: `copy`
+    /// has returned false, or was not called.
     #[inline(always)]
     fn copy_quickly(
         &self,
@@ -44,8 +44,8 @@ impl Context {
         true
     }
 
-    /// Copies a box of one dimension; no signal follows. As short as core::rma::write_word(), and
-    /// without a closure, through whose captures the numbers would go.
+    /// Copies a box of one dimension, without a signal. It does not use copy_quickly(), since the
+    /// compiler would store the numbers in memory for the closure.
     #[inline(always)]
     pub fn row_quickly(
         &self,
@@ -89,7 +89,7 @@ impl Context {
         })
     }
 
-    /// Copies from one list to the other. If it answers false, it may have copied pieces.
+    /// Copies from one list to the other. False: it may have copied some pieces.
     #[inline(always)]
     pub fn lists_quickly(
         &self,

@@ -1,5 +1,5 @@
-//! Rows of pieces: pieces of one size, each some bytes behind the one before, on both sides. For
-//! usual sizes the compiler knows the size, as in a loop that is written by hand.
+//! Rows: pieces of one size with one stride on each side. There is a loop for each usual size, so
+//! that the compiler copies a piece by a few moves.
 
 use crate::engine::by_caller::{copy, copy_word};
 
@@ -17,9 +17,9 @@ pub struct Row {
 }
 
 impl Row {
-    /// Bytes from the first to behind the last, locally and at the peer, of a row that is to be
-    /// copied. None: there is nothing to copy, the spans are no numbers, or pieces overlap where
-    /// they are written.
+    /// Bytes from the first piece to the end of the last one, locally and at the peer. None: the
+    /// row is not to be copied, because it is empty, a span exceeds 64 bits, or pieces overlap
+    /// where they are written.
     #[inline(always)]
     pub(super) fn spans(&self, is_read: bool) -> Option<[u64; 2]> {
         let gaps = self.count.checked_sub(1)?;
@@ -31,7 +31,8 @@ impl Row {
         Some([span(self.near)?, span(self.far)?])
     }
 
-    /// The row as one piece, if its pieces lie one behind the other on both sides. It has spans().
+    /// The row as one piece, if its pieces are contiguous on both sides. The caller has checked the
+    /// row with spans().
     #[inline(always)]
     pub(super) fn merged(self) -> Row {
         let Row { size, count, near, far } = self;
@@ -69,8 +70,8 @@ impl Row {
     }
 }
 
-// Each loop is a function of its own, with its arguments in registers, so that it needs few
-// registers besides and no stack frame.
+// Each loop is a function of its own that gets its arguments in registers. So it needs few further
+// registers and no stack frame.
 
 /// # Safety
 /// All pieces are valid on both sides, and aligned.
@@ -147,7 +148,7 @@ unsafe fn row_of_any(
     each(from, to, here, there, count, |from, to| unsafe { copy(from, to, size) });
 }
 
-/// Copies a piece of a size that the compiler knows. All of it is read before it is written.
+/// Copies a piece of a constant size. All bytes are read before the first is written.
 ///
 /// # Safety
 /// Both are valid for `SIZE` bytes.
@@ -173,9 +174,9 @@ pub(super) unsafe fn copy_sized<const SIZE: usize>(from: *const u8, to: *mut u8,
     }
 }
 
-/// Copies the first and the last half of a piece, which may overlap. All of it is read before it is
-/// written. A half is a number, which the compiler keeps in registers; it would put an array of
-/// bytes on the stack and wait for it.
+/// Copies a piece as its first and its last bytes, one `Half` each, which may overlap. All bytes
+/// are read before the first is written. A `Half` is a number, since the compiler would store an
+/// array of bytes on the stack and load it from there.
 ///
 /// # Safety
 /// Both are valid for `size` bytes, and `size` is from that of a half to twice as much.
@@ -191,7 +192,7 @@ unsafe fn copy_halves<Half: Copy>(from: *const u8, to: *mut u8, size: usize) {
     }
 }
 
-/// As copy_halves(), with two numbers for each half.
+/// Like copy_halves(), with two numbers at each end.
 ///
 /// # Safety
 /// Both are valid for `size` bytes, and `size` is from 32 to 64.
@@ -208,7 +209,7 @@ unsafe fn copy_quarters(from: *const u8, to: *mut u8, size: usize) {
     }
 }
 
-/// Copies a piece of any size. Short ones need no call.
+/// Copies a piece of any size. From 4 to 64 bytes it calls no function.
 ///
 /// # Safety
 /// As of copy().
@@ -227,8 +228,9 @@ pub(super) unsafe fn copy_piece(from: *const u8, to: *mut u8, size: usize) {
     }
 }
 
-/// The value, hidden from the compiler, which else computes each address of a row from the one
-/// before or keeps a table of multiples: more instructions for each piece, and a stack frame.
+/// The value, hidden from the compiler. The compiler would otherwise compute each address of a row
+/// from the one before, or keep many multiples of the stride, which takes more instructions for
+/// each piece and a stack frame.
 macro_rules! unforeseen {
     ($value:expr) => {{
         let mut value = $value;
@@ -243,8 +245,8 @@ macro_rules! unforeseen {
 }
 pub(super) use unforeseen;
 
-/// Calls `copy` with each piece: four in a round, by as few additions as the processor's addresses
-/// need.
+/// Calls `copy` with each piece, four in a round. Address modes of the processor do most of the
+/// additions.
 #[inline(always)]
 fn each(
     mut from: *const u8,
@@ -256,7 +258,7 @@ fn each(
 ) {
     let (thrice_here, thrice_there) = (here.wrapping_mul(3), there.wrapping_mul(3));
     let (thrice_here, thrice_there) = (unforeseen!(thrice_here), unforeseen!(thrice_there));
-    // The last additions may leave the box, and are not used.
+    // The results of the last additions may lie outside the box, and are not used.
     for _ in 0..count / 4 {
         copy(from, to);
         copy(from.wrapping_add(here), to.wrapping_add(there));
@@ -325,7 +327,8 @@ mod tests {
         }
     }
 
-    /// Aligned or not, each number of pieces that the rounds of the loop leave over.
+    /// Rows with and without alignment, and with each number of pieces that remains after the
+    /// rounds of four.
     #[test]
     fn rows_are_copied_as_a_loop_would() {
         let mut from = source();
@@ -346,7 +349,7 @@ mod tests {
                 // SAFETY: all pieces lie in the vectors.
                 unsafe { row.copy(from.as_mut_ptr().add(at), to.as_mut_ptr().add(at), false) };
                 assert!(to == expected, "{row:?}");
-                // And back.
+                // The row is copied back.
                 // SAFETY: as above.
                 unsafe { row.copy(from.as_mut_ptr().add(at), to.as_mut_ptr().add(at), true) };
                 assert!(from == source(), "{row:?}");

@@ -1,4 +1,4 @@
-//! Boxes with strides on both sides, checked and with as few dimensions as they need.
+//! Boxes with strides on both sides, checked, and with contiguous dimensions merged.
 
 use super::row::Row;
 use crate::fail;
@@ -9,7 +9,8 @@ use std::ops::{Deref, DerefMut};
 /// Most dimensions of a box.
 pub const DIMENSIONS: usize = 8;
 
-/// So many are in use.
+/// The dimensions of a box: the first `count` of `all`. Each has an extent, and the strides locally
+/// and at the peer.
 #[derive(Clone, Debug)]
 pub(super) struct Dimensions {
     all: [[u64; 3]; DIMENSIONS],
@@ -48,15 +49,14 @@ pub struct Strided {
     pub(super) remote: Address,
     /// Bytes of a contiguous piece; 0: there is none.
     pub(super) size: u64,
-    /// Number of pieces and bytes from one to the next, locally and at the peer; the innermost
-    /// first.
+    /// The dimensions, the innermost first.
     pub(super) dimensions: Dimensions,
-    /// Bytes from the first to behind the last, locally and at the peer.
+    /// Bytes from the first piece to the end of the last one, locally and at the peer.
     pub(super) spans: [u64; 2],
     pub(super) total: u64,
 }
 
-/// Bytes from the first to behind the last of a box; None: more than a number holds.
+/// Bytes from the first piece of a box to the end of the last one. None: more than 64 bits hold.
 fn span(size: u64, dimensions: &[[u64; 3]], side: usize) -> Option<u64> {
     dimensions.iter().try_fold(size, |span, dimension| {
         span.checked_add((dimension[0] - 1).checked_mul(dimension[side])?)
@@ -64,8 +64,9 @@ fn span(size: u64, dimensions: &[[u64; 3]], side: usize) -> Option<u64> {
 }
 
 impl Strided {
-    /// `given`: extents, and strides of both sides; the innermost first. `to`: the side that is
-    /// written, 1 the local one and 2 the peer's.
+    /// Checks and simplifies a box. `given`: for each dimension, the innermost first, its extent,
+    /// and its strides locally and at the peer. `to`: the side that is written, 1 the local one and
+    /// 2 the peer's.
     pub fn new(
         (local, remote): (Address, Address),
         size: u64,
@@ -94,7 +95,7 @@ impl Strided {
         for [extent, ours, theirs] in given.iter().copied().filter(|it| it[0] > 1) {
             match dimensions.last_mut() {
                 None if ours == piece && theirs == piece => piece *= extent,
-                // Exact: the product of the extents is at most the total.
+                // The product of the extents cannot overflow, since it is at most the total.
                 Some([inner, a, b])
                     if a.checked_mul(*inner) == Some(ours)
                         && b.checked_mul(*inner) == Some(theirs) =>
@@ -126,7 +127,7 @@ impl Strided {
         self.for_each_row(|[mut ours, mut theirs], [count, a, b]| {
             for _ in 0..count {
                 each(ours, theirs);
-                // The last addition may leave the box, and is not used.
+                // The result of the last addition may lie outside the box, and is not used.
                 ours = ours.wrapping_add(a);
                 theirs = theirs.wrapping_add(b);
             }
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(of(0, &[[4, 16, 24]]), (0, vec![]));
     }
 
-    /// Their product with an extent is no number of 64 bits.
+    /// Strides whose product with an extent exceeds 64 bits.
     #[test]
     fn strides_of_half_of_all_numbers_are_compared() {
         let half = 1 << 63;

@@ -1,4 +1,5 @@
-//! Further mappings of a region's memory in its owner's process, with rights of their own.
+//! Aliases: further mappings of a region's memory in its owner's process, each with its own access
+//! rights.
 
 use super::{Live, Regions};
 use crate::fail;
