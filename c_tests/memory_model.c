@@ -1,7 +1,8 @@
 /* Broken if this fails: a line of docs/memory-model.md that no other test shows: an aligned word of
  * 8 bytes is seen in pieces; what is complete at one rank is not there for a third one that is told
- * of it; what a flush has ended is not there for who sees a flag that was written after it; or what
- * was done before a message was accepted is not there for its handler.
+ * of it; what a flush has ended is not there for who sees a flag or a signal that was written after
+ * it; a rank does not read what it has written before; or what was done before a message was
+ * accepted is not there for its handler.
  * ranks: 3
  * cma: on off
  * threads: yes
@@ -76,6 +77,51 @@ static void a_third_rank_sees_it(struct scene *in, const llcl_remote_t *where, u
             CHECK_OK(llcl_read(in->context, &back));
             for (i = 0; i < WORDS; i++)
                 CHECK_EQUAL(words[i], *round);
+            set_word(in, 0, offsetof(struct place, answered), *round);
+        }
+    }
+    *round = last;
+    CHECK_OK(llcl_barrier(in->context));
+}
+
+/* Rank 0 writes to rank 1, waits for the end or flushes, and reads the bytes back. Then it writes
+ * one word with a signal to another place of rank 1, which sees the first bytes at the signal. */
+static void a_read_and_a_signal_come_behind_it(struct scene *in, const llcl_remote_t *where,
+                                               const struct place *at_1, uint64_t *round)
+{
+    uint64_t words[WORDS], seen[WORDS], i, last = *round + 2 * ROUNDS;
+    for (++*round; *round <= last; ++*round) {
+        if (llcl_rank(in->context) == 0) {
+            llcl_write_params_t out = LLCL_WRITE_PARAMS_INIT;
+            llcl_read_params_t back = LLCL_READ_PARAMS_INIT;
+            llcl_write_signal_params_t tell = LLCL_WRITE_SIGNAL_PARAMS_INIT;
+            for (i = 0; i < WORDS; i++)
+                words[i] = *round;
+            out.peer = back.peer = tell.peer = 1;
+            out.source = tell.source = llcl_local_address(words);
+            out.destination = back.source = where[1];
+            out.size = back.size = sizeof words;
+            if (*round % 2) {
+                CHECK_OK(llcl_write(in->context, &out));
+            } else {
+                CHECK_OK(llcl_write_async(in->context, &out));
+                CHECK_OK(llcl_flush(in->context, 1));
+            }
+            back.destination = llcl_local_address(seen);
+            CHECK_OK(llcl_read(in->context, &back));
+            for (i = 0; i < WORDS; i++)
+                CHECK_EQUAL(seen[i], *round);
+            tell.destination = llcl_at(in->allocated[1], offsetof(struct place, torn));
+            tell.size = 8;
+            tell.signal = llcl_at(in->allocated[1], offsetof(struct place, told));
+            tell.signal_op = LLCL_SIGNAL_SET;
+            tell.signal_value = *round;
+            CHECK_OK(llcl_write_signal(in->context, &tell));
+            CHECK_OK(llcl_wait_word(in->context, &in->mine->answered, *round, TEST_PATIENCE_NS));
+        } else if (llcl_rank(in->context) == 1) {
+            CHECK_OK(llcl_wait_word(in->context, &in->mine->told, *round, TEST_PATIENCE_NS));
+            for (i = 0; i < WORDS; i++)
+                CHECK_EQUAL(word_get(&at_1->data[i]), *round);
             set_word(in, 0, offsetof(struct place, answered), *round);
         }
     }
@@ -178,6 +224,10 @@ static void run(llcl_context_t *context)
     a_third_rank_sees_it(&in, in.allocated, &round, 1);
     a_third_rank_sees_it(&in, in.registered, &round, 0);
     a_third_rank_sees_it(&in, in.registered, &round, 1);
+    a_read_and_a_signal_come_behind_it(&in, in.allocated, in.mine, &round);
+    a_read_and_a_signal_come_behind_it(&in, in.registered, own, &round);
+    in.mine->torn = 0;
+    CHECK_OK(llcl_barrier(context));
     a_word_is_seen_in_one_piece(&in);
     a_handler_sees_what_was_before(&in);
     CHECK_OK(llcl_region_free(registered));
