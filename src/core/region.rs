@@ -106,6 +106,7 @@ impl Table {
     }
 }
 
+/// The bits of a life's number without DEVICE; also the number of the last life.
 const LIVES: u32 = DEVICE - 1;
 
 /// How long an allocation waits for peers to unmap freed regions.

@@ -1,10 +1,11 @@
-//! Threads that wait for room in a full queue. They sleep, because a spinning thread would keep the
-//! core from the thread that makes the room. And they take turns: a thread that is awake would
-//! otherwise post until the system takes its core away, and the system knows nothing of the queue.
+//! Threads that wait for room in a full queue. They sleep, because a spinning thread could occupy
+//! the core of the thread that makes the room. They also take turns. Otherwise the thread that is
+//! awake would post until the scheduler preempts it, while the others sleep.
 //!
-//! While threads wait, a thread may post a share of commands. Then its posts are refused, as if the
-//! queue were full, until it has waited in the line: it wakes the first thread there and goes to
-//! the end. The kernel keeps the line: it wakes threads that sleep on one word in their order.
+//! While threads wait, a thread may post a share of commands. After that its posts are refused, as
+//! if the queue were full, until it has waited in the line: it wakes the first thread of the line
+//! and goes to the end. The line is the kernel's: threads that sleep on one word are woken in the
+//! order in which they came.
 
 use crate::util::bell::Bell;
 use std::cell::Cell;
@@ -12,11 +13,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How long a thread sleeps at most. The thread that empties the queue looks for sleepers without a
-/// fence, so one look may miss a sleeper. While the queue is full it looks many times, and does not
-/// miss the sleeper every time.
+/// fence, so one look may miss a sleeper. It looks again after each batch of commands, so it finds
+/// most sleepers earlier.
 const LONGEST: Duration = Duration::from_millis(1);
-/// Like `LONGEST`, for a thread that waits for its turn. The turn comes when all others have had
-/// theirs.
+/// Like `LONGEST`, for a thread that waits for its turn. It is long, since a turn comes only after
+/// the turns of all other threads.
 const LONGEST_TURN: Duration = Duration::from_millis(50);
 
 /// How often a thread looks before it sleeps, and how many pauses lie between two looks: some 3 us
@@ -27,7 +28,8 @@ const PAUSES: usize = 16;
 /// Commands that a thread may post, and messages that a process may send, while others wait.
 pub const SHARE: i32 = 8192;
 /// How often a thread, or a process, is refused after its share if it does not wait in the line.
-/// One that only tries is slowed down but not locked out.
+/// Then it gets a new share, so a thread that only calls try functions becomes slower but is not
+/// locked out.
 const REFUSALS: i32 = 8;
 
 thread_local! {
@@ -49,8 +51,8 @@ impl Admission {
         look(&attempt).or_else(|| self.wait_asleep(LONGEST, attempt))
     }
 
-    /// Like `wait`, but sleeps at once, at most for `longest`: for when another thread already
-    /// looks.
+    /// Like `wait`, but sleeps at once, at most for `longest`. It is for a thread that knows that
+    /// another thread already looks for room.
     pub fn wait_asleep<T>(&self, longest: Duration, attempt: impl Fn() -> Option<T>) -> Option<T> {
         let ticket = self.bell.ticket();
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -96,8 +98,8 @@ impl Admission {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// There is room: wakes the thread that has waited longest. More threads would find the room
-    /// taken; each gets its turn, or looks again after LONGEST.
+    /// There is room: wakes the thread that has waited longest. It wakes only one, since further
+    /// threads would find the room taken. They look again after LONGEST at the latest.
     pub fn announce(&self) {
         self.bell.ring_one();
     }
@@ -111,14 +113,14 @@ pub fn look<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     })
 }
 
-/// What is left of a share of which `left` was left, after one more attempt. A negative number
-/// counts the refusals, of which the last one brings a new share, if `renews`.
+/// The rest of a share after one more attempt; `left` is the rest before. A negative number counts
+/// refusals. After the last refusal the result is a new share, if `renews`.
 pub fn after_one(left: i32, renews: bool) -> i32 {
     let left = (left - 1).max(-REFUSALS);
     if left == -REFUSALS && renews { SHARE } else { left }
 }
 
-/// Takes one command of the thread's share; false: nothing is left of it.
+/// Takes one command of the thread's share. False: the share is used up.
 #[inline(never)]
 fn spend() -> bool {
     let left = LEFT.get();

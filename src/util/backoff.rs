@@ -1,11 +1,12 @@
 //! How a thread waits for something that another thread will do.
 //!
-//! The end of a sleep takes some 40 us, so a sleep comes last. But a thread that spins on the core
-//! that the other thread needs delays both. So the thread first spins for a short time, and then
-//! yields its core before every further look. If no other thread wants to run, a yield takes .2 to
-//! .7 us, as long as several looks; then the thread spins for `UNUSED` before its next yield.
+//! To wake from a sleep takes some 40 us, so a thread sleeps only at the end of its wait. But a
+//! thread that spins on the core that the other thread needs delays both. So the thread first spins
+//! for a short time, and then yields its core before every further look. If no other thread wants
+//! to run, a yield takes .2 to .7 us, as long as several looks. The thread then spins for `UNUSED`
+//! before its next yield.
 //!
-//! How short that time is follows from the thread's last yield, see `keep_after`.
+//! The length of the first spin depends on the thread's last yield, see `keep_after`.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ const PAUSES: Duration = Duration::from_micros(1);
 const LONG_PAUSES: Duration = Duration::from_micros(50);
 /// How long a thread spins after a yield that no other thread has used.
 const UNUSED: Duration = Duration::from_micros(5);
-/// A yield that takes longer has let a thread run that does not yield itself.
+/// During a yield that takes longer, a thread ran that does not yield itself.
 const TURN: Duration = Duration::from_micros(500);
 /// Looks before the clock is read.
 const UNTIMED: u32 = 2;
@@ -26,10 +27,10 @@ thread_local! {
     static KEEP: Cell<Duration> = const { Cell::new(PAUSES) };
 }
 
-/// How long the thread spins at the beginning of its next wait, if its last yield has taken so
-/// long. If no other thread ran: a microsecond. If threads ran that yielded soon, such as ranks
-/// that share the core and wait as well: no time, which would only delay them. If a thread ran that
-/// computes: as long as it pays to avoid another yield.
+/// How long the thread spins at the beginning of its next wait, if its last yield has taken
+/// `last_yield`. If no other thread ran: a microsecond. If threads ran that yielded soon, such as
+/// waiting ranks on the same core: no time, since to spin would only delay them. If a thread ran
+/// that computes: so long that another yield is often avoided, since it costs a time slice.
 fn keep_after(last_yield: Duration) -> Duration {
     match last_yield {
         took if took < PAUSES => PAUSES,
@@ -38,7 +39,7 @@ fn keep_after(last_yield: Duration) -> Duration {
     }
 }
 
-/// Whether the thread shares its core with others that yield: a look should be short.
+/// Whether the thread shares its core with others that yield. Its looks should then be short.
 #[inline]
 pub fn core_is_shared() -> bool {
     KEEP.get().is_zero()
@@ -72,7 +73,7 @@ impl Backoff {
         self.give_way()
     }
 
-    /// Whether the wait is in its first time, in which the thread spins and does not yield.
+    /// Whether the thread should spin now and not yield.
     #[inline]
     fn may_keep_core(&mut self) -> bool {
         self.looks = self.looks.saturating_add(1);
@@ -111,9 +112,9 @@ impl Backoff {
         self.expects_more = false;
     }
 
-    /// What the thread has done lets others send the next request at once: it spins for `PAUSES`
-    /// before its next yield, also if it shares its core. Two progress threads that share a core
-    /// would otherwise change places twice for each request.
+    /// The thread's work lets other ranks send the next request at once. So the thread spins for
+    /// `PAUSES` before its next yield, also if it shares its core. Two progress threads that share
+    /// a core would otherwise switch twice for each request.
     pub fn expect_more(&mut self) {
         self.expects_more = true;
     }
@@ -167,8 +168,8 @@ mod tests {
         assert!(!backoff.expects_more, "a yield ends it");
     }
 
-    /// 40 looks of a microsecond each, before the core was given away for the first time, kept
-    /// ranks that shared it waiting for as long.
+    /// A former version looked 40 times before its first yield. With looks of a microsecond, ranks
+    /// on the same core waited for 40 us.
     #[test]
     fn long_looks_soon_give_the_core_away() {
         let mut backoff = Backoff::new(Duration::from_secs(1));

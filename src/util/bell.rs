@@ -42,8 +42,8 @@ impl Bell {
         self.wake(i32::MAX);
     }
 
-    /// Wakes one sleeper. Use it only if each of the sleepers can do the work; else a sleeper that
-    /// cannot may take the wake-up of one that can. Returns whether there was a sleeper.
+    /// Wakes one sleeper. Use it only if each sleeper can do the work. Otherwise the wake-up may
+    /// reach a sleeper that cannot. Returns whether there was a sleeper.
     pub fn ring_one(&self) -> bool {
         self.count();
         self.wake(1)

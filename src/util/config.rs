@@ -21,7 +21,7 @@ pub enum Kind {
 pub struct Row {
     /// The environment variable.
     pub name: &'static str,
-    /// Its value when it is not set, as text in the form in which it would be set.
+    /// The default, as text in the form in which a user would set it.
     pub default: &'static str,
     /// The unit of its number; empty for words.
     pub unit: &'static str,
@@ -49,7 +49,7 @@ macro_rules! table {
             name: $name, default: $default, unit: $unit, kind: $kind, help: $help,
         }),*];
 
-        /// The values in force.
+        /// The configuration in force.
         #[derive(Clone, Debug)]
         pub struct Config {
             $(#[doc = $help] pub $field: u64,)*
@@ -101,8 +101,8 @@ pub const POLICIES: &[&str] = &["acquire", "limit", "distributed"];
 pub const HANDLERS: &[&str] = &["serial", "parallel", "polled"];
 /// The words of `LLCL_COLL_ENGINE`, likewise.
 pub const ENGINES: &[&str] = &["offload", "thread"];
-/// The words of `LLCL_COLL_BARRIER`: the names of the algorithms in `coll`, as in those that
-/// follow.
+/// The words of `LLCL_COLL_BARRIER`: `auto`, and the names of the algorithms in `coll`. The
+/// following lists are alike.
 pub const BARRIERS: &[&str] = &["auto", "dissemination", "tree", "two_level"];
 /// The words of `LLCL_COLL_BROADCAST`.
 pub const BROADCASTS: &[&str] = &[
@@ -134,7 +134,7 @@ pub const ALLTOALLS: &[&str] = &["auto", "direct", "pairwise", "bruck", "eager",
 pub const REDUCE_SCATTERS: &[&str] = &["auto", "direct", "ring", "pairwise", "eager", "two_level"];
 /// The words of `LLCL_COLL_SCAN`.
 pub const SCANS: &[&str] = &["auto", "direct", "recursive_doubling", "eager"];
-/// The words of the variable for exclusive scans.
+/// The words of `LLCL_COLL_EXSCAN`.
 pub const EXSCANS: &[&str] = SCANS;
 const SWITCH: &[&str] = &["off", "on"];
 
@@ -252,7 +252,7 @@ impl Row {
         }
     }
 
-    /// A value as text, in the form in which it would be set.
+    /// A value as text, in the form in which a user would set it.
     pub fn show(&self, value: u64) -> String {
         match self.kind {
             Kind::Words(words) => words[value as usize].to_string(),

@@ -1,6 +1,6 @@
-//! The cores on which a thread may run, as plain bits that ranks send each other. A rank alone
-//! cannot know whether there is a core for each rank, because each rank may have been pinned to a
-//! core of its own.
+//! The cores on which a thread may run, as bits that ranks send each other. Each rank may have been
+//! pinned to a core of its own, so only all sets together tell whether there is a core for each
+//! rank.
 
 use crate::fail;
 use crate::util::status::{Error, Result};
@@ -14,7 +14,7 @@ pub const PROGRESS_CPUS: &str = "LLCL_PROGRESS_CPUS";
 pub struct Cores([u64; 16]);
 
 impl Cores {
-    /// The cores of the calling thread; all possible ones if the kernel does not say.
+    /// The cores of the calling thread. All possible cores if the kernel does not say.
     pub fn mine() -> Cores {
         let mut cores = Cores::default();
         let bytes = size_of_val(&cores.0);
@@ -23,9 +23,9 @@ impl Cores {
         if filled > 0 { cores } else { Cores([u64::MAX; 16]) }
     }
 
-    /// The cores for the library's own threads of a rank: those that LLCL_PROGRESS_CPUS lists,
-    /// without those of the calling thread, which is the rank's, unless there are no others. None:
-    /// the variable is not set, and the threads run where the thread runs that starts them.
+    /// The cores for the library's threads of a rank: those that LLCL_PROGRESS_CPUS lists, without
+    /// the cores of the calling thread, which is the rank's, unless no other is listed. None: the
+    /// variable is not set, and the threads run on the cores of the thread that starts them.
     pub fn of_progress_threads() -> Result<Option<Cores>> {
         let text = match std::env::var_os(PROGRESS_CPUS) {
             Some(text) if !text.is_empty() => text.to_string_lossy().into_owned(),
@@ -40,7 +40,7 @@ impl Cores {
         }
     }
 
-    /// The set that a text as `0,2-3` lists, which is not empty.
+    /// The set that a text like `0,2-3` lists. None: the text is no such list.
     fn listed(text: &str) -> Option<Cores> {
         let mut cores = Cores::default();
         for range in text.split(',') {
@@ -57,14 +57,14 @@ impl Cores {
         Some(cores)
     }
 
-    /// These cores without those of `other`; these unchanged if none would be left.
+    /// These cores without those of `other`. If none would be left: these cores.
     fn aside_of(self, other: Cores) -> Cores {
         let mut left = self;
         left.0.iter_mut().zip(other.0).for_each(|(word, other)| *word &= !other);
         if left.count() > 0 { left } else { self }
     }
 
-    /// Lets the calling thread run on these only.
+    /// Lets the calling thread run on these cores only.
     pub fn enter(self) -> Result<()> {
         let bytes = size_of_val(&self.0);
         // SAFETY: as many bytes as there are; the kernel reads them.
@@ -72,7 +72,7 @@ impl Cores {
         if answer == 0 { Ok(()) } else { Err(Error::system("sched_setaffinity")) }
     }
 
-    /// How many the machine has, in use or not.
+    /// How many cores the machine has, in use or not.
     pub fn of_the_machine() -> usize {
         // SAFETY: sysconf has no precondition.
         let cores = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };

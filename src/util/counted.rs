@@ -1,13 +1,14 @@
-//! For tests: counts how many bytes each part of a program has allocated. A thread says for which
-//! part it works. Freed memory is subtracted from the part that has allocated it.
+//! For tests: counts how many bytes each part of a program has allocated. A thread declares by
+//! counted() for which part it works. Freed memory is subtracted from the part that has allocated
+//! it.
 
 use crate::util::reserve::Reserve;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The numbers of parts are smaller; 0 stands for allocations that belong to no part, which are not
-/// counted.
+/// Parts are numbered from 1 to PARTS - 1. 0 is the number of allocations that belong to no part;
+/// they are not counted.
 pub const PARTS: usize = 4;
 
 static BYTES: [AtomicUsize; PARTS] = [const { AtomicUsize::new(0) }; PARTS];
@@ -37,7 +38,7 @@ pub fn most_of(part: usize) -> usize {
     MOST[part].swap(bytes_of(part), Ordering::Relaxed)
 }
 
-/// Calls `work`. Returns its answer, and by how many bytes the thread's memory grew at most during
+/// Calls `work`. Returns its result, and the most bytes by which the thread's memory grew during
 /// the call.
 pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = OWN.get().0;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most shares of a receiver's credits.
 pub const SHARES: usize = 16;
-/// So many threads count their messages on a cache line of their own each, without an atomic
-/// read-modify-write.
+/// The number of threads that count their messages without an atomic read-modify-write, each on a
+/// cache line of its own.
 const COUNTING: usize = 32;
 
 /// One number.
@@ -25,11 +25,11 @@ impl Count {
     /// Like `up`, for a counter that only one thread at a time changes: a plain load and store.
     #[inline(always)]
     pub fn up_alone(&self, by: u64) {
-        // Release: the counted work comes before; pairs with get_done().
+        // Release: publishes the counted work; pairs with get_done().
         self.0.store(self.get().wrapping_add(by), Ordering::Release);
     }
 
-    /// The number, for a caller that relies on the work that was counted.
+    /// The number. The caller sees the effects of the work that was counted.
     #[inline(always)]
     pub fn get_done(&self) -> u64 {
         // Acquire: pairs with up() and up_alone().
@@ -54,9 +54,9 @@ impl Count {
 /// The counts of one context.
 #[derive(Default)]
 pub struct Counters {
-    /// By thread and share.
+    /// Messages sent by the threads that have a line of their own, by thread and share.
     sent: [CachePadded<[Count; SHARES]>; COUNTING],
-    /// Of the other threads, by share.
+    /// Messages sent by the other threads, by share.
     sent_by_others: CachePadded<[Count; SHARES]>,
     /// Changes of a peer's SendCNT that failed or were taken back, by share.
     lost_updates: [Count; SHARES],
@@ -82,13 +82,13 @@ pub struct Counters {
     pub handled: CachePadded<Count>,
     /// Messages without a handler.
     pub unknown: Count,
-    /// Most messages found waiting.
+    /// The most messages that were found waiting at one time.
     pub slots_high_water: Count,
-    /// Most requests that were seen to wait for their end.
+    /// The most requests that were seen to wait for their end at one time.
     pub requests_high_water: Count,
-    /// Collectives without a plan of the user's that found a plan.
+    /// Collectives without a plan of the program for which the team's cache had a plan.
     pub plans_found: Count,
-    /// Such collectives that made a plan.
+    /// Collectives without a plan of the program for which the library made a plan.
     pub plans_made: Count,
 }
 

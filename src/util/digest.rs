@@ -1,4 +1,4 @@
-//! A digest of bytes, which is compared in place of the bytes.
+//! A digest of bytes, which ranks compare instead of the bytes.
 
 /// FNV-1a, 128 bits.
 pub fn digest(bytes: impl IntoIterator<Item = u8>) -> u128 {

@@ -1,4 +1,4 @@
-//! Waiting for many descriptors at once, in time that does not grow with their number.
+//! Waits for many descriptors at once, in a time that does not grow with their number.
 
 use crate::util::status::{Error, Result};
 use std::io;
@@ -39,8 +39,8 @@ impl Epoll {
         self.control(libc::EPOLL_CTL_MOD, fd, events, key)
     }
 
-    /// Takes a descriptor out of the set, if it is in it. Closing it is not enough if another
-    /// process holds the same open file.
+    /// Removes a descriptor from the set, if it is there. Without this call a closed descriptor
+    /// stays in the set as long as another process holds the open file.
     pub fn remove(&self, fd: BorrowedFd<'_>) {
         let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, 0);
     }

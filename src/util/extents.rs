@@ -5,7 +5,7 @@ use crate::util::status::{Error, Result, Status};
 /// The free ranges below the end of the last range that is taken.
 #[derive(Debug, Default)]
 pub struct Extents {
-    /// First byte and length, by first byte; no two touch.
+    /// First byte and length of each, in the order of first bytes. No two are adjacent.
     free: Vec<(u64, u64)>,
     end: u64,
 }
@@ -32,7 +32,8 @@ impl Extents {
             }
             return Ok(offset);
         }
-        // So that give() has a place for it.
+        // give() needs an entry if it must note this range later, and loses the range without
+        // memory. So take(), which can fail, makes room for one more entry.
         self.free.try_reserve(1).map_err(|_| Error::bare(Status::ERR_NO_MEMORY))?;
         let offset = self.end;
         self.end += length;

@@ -3,16 +3,16 @@
 //!
 //! The side that runs often calls [`light_fence`], which costs nothing. The side that runs rarely
 //! calls [`heavy_fence`]: the kernel makes every running thread of every registered process execute
-//! a full fence (`membarrier(2)`). So the caller sees, after the call, everything that another
-//! thread had stored before its fence. And everything that the other thread loads after its fence
-//! includes what the caller had stored before the call.
+//! a full fence (`membarrier(2)`). After the call the caller sees each store that another thread
+//! made before its own fence. A load that the other thread makes after its fence sees each store
+//! that the caller made before the call.
 //!
 //! Loom has no such call. Under loom both sides execute a full fence, which is equivalent for one
 //! pair of threads.
 
 use crate::util::sync::Ordering;
 
-/// The fence of the side that must be cheap.
+/// The fence of the side that runs often.
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn light_fence() {
@@ -21,8 +21,8 @@ pub fn light_fence() {
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
 }
 
-/// The fence of the side that pays. False: the kernel does not offer it, and then light_fence()
-/// orders nothing.
+/// The fence of the side that runs rarely. False: the kernel does not offer it, and light_fence()
+/// then orders nothing.
 #[cfg(not(loom))]
 pub fn heavy_fence() -> bool {
     crate::util::pin::global_fence()

@@ -25,7 +25,7 @@ struct Entry {
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 static INSTALLED: Once<()> = Once::new();
 
-/// While it lives the word is 0 in every child that is forked.
+/// As long as this exists, the word is 0 in each forked child.
 pub struct ZeroInChild(&'static Entry);
 
 // SAFETY: the entry is shared by atomics alone; `next` does not change.
@@ -45,7 +45,8 @@ impl ZeroInChild {
         // SAFETY: entries live for ever.
         while let Some(at) = unsafe { entry.as_ref() } {
             let (null, relaxed) = (ptr::null_mut(), Ordering::Relaxed);
-            // The child sees all of its parent's memory as the forking thread saw it.
+            // Relaxed: in_child() runs in the child of a thread, and sees all stores that this
+            // thread had seen.
             if at.word.compare_exchange(null, word, relaxed, relaxed).is_ok() {
                 return Ok(ZeroInChild(at));
             }
@@ -103,7 +104,8 @@ extern "C" fn in_child() {
     }
 }
 
-/// Says whether a context or a world may be used: not while it ends, and not in a forked child.
+/// Says whether a context or a world may be used. It may not once its end has begun, and not in a
+/// forked child.
 pub struct Gate {
     // Declared first, hence dropped first: it refers to the word.
     _in_child: ZeroInChild,
@@ -114,7 +116,7 @@ const OPEN: u32 = 1;
 const CLOSED: u32 = 2;
 
 impl Gate {
-    /// An open one.
+    /// A gate that is open.
     pub fn new() -> Result<Gate> {
         let state = Box::new(AtomicU32::new(OPEN));
         // SAFETY: the word is on the heap, and is dropped after the answer.

@@ -3,8 +3,8 @@
 use crate::fail;
 use crate::util::status::Result;
 
-/// The variable that replaces it: a number for the rank that has it in its environment, or a list
-/// with a number for each rank. Mostly for tests.
+/// The variable that replaces the machine's identity. It is a number for the rank that has it in
+/// its environment, or a list with a number for each rank. Mostly tests use it.
 pub const NODE_ID: &str = "LLCL_NODE_ID";
 
 /// The kernel's boot id; empty if there is none.
@@ -12,7 +12,7 @@ pub fn boot_id() -> Vec<u8> {
     std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// The number that the variable has for a rank of `size`; None where it is not set.
+/// The number that the variable gives to a rank of `size` ranks. None: the variable is not set.
 pub fn chosen_node(rank: u32, size: u32) -> Result<Option<u32>> {
     let Some(text) = std::env::var_os(NODE_ID).filter(|text| !text.is_empty()) else {
         return Ok(None);

@@ -50,8 +50,8 @@ impl MemoryFile {
         }
         // SAFETY: fd was opened above and has no other owner.
         let file = MemoryFile(unsafe { OwnedFd::from_raw_fd(fd) });
-        // The seal keeps every process from shrinking the file: others that have mapped it would
-        // end by SIGBUS.
+        // The seal prevents every process from shrinking the file, by which processes that map it
+        // would end with SIGBUS.
         // SAFETY: a plain system call on a descriptor that file owns.
         if unsafe { libc::fcntl(fd, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) } != 0 {
             return Err(Error::system("fcntl(F_ADD_SEALS)"));
@@ -64,8 +64,8 @@ impl MemoryFile {
         MemoryFile(fd)
     }
 
-    /// Makes the file `length` bytes long, which is longer than it is. New bytes read as zero and
-    /// take no memory yet.
+    /// Extends the file to `length` bytes, more than it has. New bytes read as zero and take no
+    /// memory yet.
     pub fn extend(&self, length: u64) -> Result<()> {
         let limit = file_size_limit();
         if length > limit {
@@ -104,14 +104,14 @@ impl MemoryFile {
         }
     }
 
-    /// Maps `length` bytes from `offset`, shared, for loads and stores. [`Mapping::has_memory`]
-    /// says whether the file is so long.
+    /// Maps `length` bytes from `offset`, shared, for loads and stores. The file may be shorter,
+    /// see [`Mapping::has_memory`].
     pub fn map(&self, offset: u64, length: usize) -> Result<Mapping> {
         Mapping::new(length, libc::MAP_SHARED, self.0.as_raw_fd(), offset)
     }
 
-    /// Like `map`, but at a place of the caller's choice where nothing may be mapped yet (null: the
-    /// kernel chooses), and with the rights `access` (PROT_*).
+    /// Like `map`, but at the address `at`, where nothing may be mapped yet (null: the kernel
+    /// chooses), and with the rights `access` (PROT_*).
     pub fn map_at(&self, at: *mut u8, access: i32, offset: u64, length: usize) -> Result<Mapping> {
         let flags = match at.is_null() {
             true => libc::MAP_SHARED,
@@ -140,11 +140,11 @@ impl AsFd for MemoryFile {
     }
 }
 
-/// From so many bytes on, clear() returns pages to the kernel instead of writing zeros.
+/// The smallest range of which clear() returns pages to the kernel instead of writing zeros.
 const WORTH_RELEASING: usize = 128 << 10;
 
-/// Makes bytes of a shared mapping of a memory file read as zero. Whole pages of a large range go
-/// back to the kernel.
+/// Sets bytes of a shared mapping of a memory file to zero. Whole pages of a large range are
+/// returned to the kernel.
 ///
 /// # Safety
 /// The range belongs to one mapping of this process, and no other thread accesses it meanwhile.
@@ -177,8 +177,8 @@ unsafe fn remove(first: *mut u8, bytes: usize) -> bool {
     unsafe { libc::madvise(first.cast(), bytes, libc::MADV_REMOVE) == 0 }
 }
 
-/// Whether pages are zero after remove(). The emulation of a process by qemu reports success and
-/// does nothing, so this is tried once.
+/// Whether pages are zero after remove(). User-mode emulation by qemu reports success and does
+/// nothing, so this function tries it once.
 fn removes() -> bool {
     static REMOVES: Once<bool> = Once::new();
     let try_one = || -> Result<bool> {
@@ -195,7 +195,7 @@ fn removes() -> bool {
     *REMOVES.get_or_init(|| try_one().unwrap_or(false))
 }
 
-/// A mapping that is undone when it is dropped.
+/// A mapping, which is unmapped when this is dropped.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
@@ -208,8 +208,8 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Maps `length` bytes of this mapping's file, from `offset` bytes behind the mapping's
-    /// beginning on, which may lie behind its end. So no descriptor of the file has to be kept.
+    /// Maps `length` bytes of this mapping's file, which begin `offset` bytes after the mapping's
+    /// first byte, possibly after its end. So nobody has to keep a descriptor of the file.
     pub fn again(&self, offset: usize, length: usize) -> Result<Mapping> {
         let well_formed = length > 0 && offset.is_multiple_of(page_size());
         let Some(all) = offset.checked_add(length).filter(|_| well_formed) else {
@@ -229,7 +229,7 @@ impl Mapping {
         Ok(Mapping { base, length })
     }
 
-    /// Whether again() works: emulations of Linux may refuse it. It is tried once.
+    /// Whether again() works. Emulations of Linux may refuse it, so this function tries it once.
     pub fn can_map_again() -> bool {
         static CAN: Once<bool> = Once::new();
         let try_one = || -> Result<bool> {
@@ -246,8 +246,8 @@ impl Mapping {
         *CAN.get_or_init(|| try_one().unwrap_or(false))
     }
 
-    /// Whether there is memory behind the last byte: a process that touches a page behind the end
-    /// of a file is ended by SIGBUS. The page takes memory from now on.
+    /// Whether the file reaches to the last byte of the mapping. If not, a process that touches
+    /// that byte ends by SIGBUS. The page takes memory from now on.
     pub fn has_memory(&self) -> bool {
         let last = self.length.saturating_sub(1) & !(page_size() - 1);
         futex::is_word(self.base() as usize + last)
@@ -280,7 +280,7 @@ impl Mapping {
         Mapping::made(base, length, "mmap")
     }
 
-    /// The mapping that the kernel has answered to `call`, or its error.
+    /// The mapping of the address that `call` has returned, or an error.
     fn made(base: *mut libc::c_void, length: usize, call: &str) -> Result<Mapping> {
         if base == libc::MAP_FAILED {
             let errno = std::io::Error::last_os_error();
@@ -319,7 +319,7 @@ impl Drop for Mapping {
     }
 }
 
-/// Copies bytes; 8 bytes without a call.
+/// Copies bytes, without a call if there are 8.
 ///
 /// # Safety
 /// `to` is valid for writing as many, and they do not overlap `from`.

@@ -1,5 +1,5 @@
-//! Variables whose names look like this library's but are unknown: prints them once, with the
-//! nearest name that exists.
+//! Prints once those environment variables whose names look like this library's but are unknown,
+//! with the nearest known name.
 
 use crate::util::config::TABLE;
 use crate::util::cores::PROGRESS_CPUS;

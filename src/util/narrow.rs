@@ -1,11 +1,12 @@
-//! Loads that stay as narrow as the words they read.
+//! Loads that the compiler does not join into wider ones.
 //!
 //! A caller fills the parameters of a request word by word and calls at once, so the words are
-//! still in the processor's store buffer. A load of one such word is served from the buffer. The
-//! compiler may join two neighbouring loads into a wider one, which is not: it waits until both
-//! stores have reached the cache, and all earlier stores before them. One of these is the store to
-//! the queue's last slot, whose line the consumer holds. So one wide load made each post to the
-//! queue wait for the transfer of a cache line.
+//! still in the processor's store buffer. The processor forwards one word from there to a load of
+//! that word. The compiler may join two neighbouring loads into a wider one. The processor cannot
+//! forward two stores to one load, so the load waits until both stores, and all earlier ones, have
+//! reached the cache. One of the earlier stores is that to the queue's last slot, whose line the
+//! consumer holds. So one wide load made each post to the queue wait for the transfer of a cache
+//! line.
 
 /// A type that one load reads.
 pub trait Word: Copy {}

@@ -1,5 +1,6 @@
-//! A value that is made at its first use. It is not once_cell's: that one needs the handle of the
-//! calling thread, which the standard library allocates, and the process ends if that fails.
+//! A value that is made at its first use. The type of once_cell does not fit: it needs the handle
+//! of the calling thread. The standard library allocates that handle, and the process ends if the
+//! allocation fails.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A value, or none yet.
 #[derive(Debug)]
 pub struct Once<T> {
-    /// Whether the value is there, after which no thread writes it.
+    /// Whether the value was made. From then on no thread writes it.
     made: AtomicBool,
     value: UnsafeCell<Option<T>>,
     /// Held by the thread that makes it.
@@ -50,7 +51,7 @@ impl<T> Once<T> {
         }
     }
 
-    /// As get_or_init(). If `make` fails there is no value, and the next caller tries again.
+    /// Like get_or_init(). If `make` fails there is no value, and the next caller tries again.
     pub fn get_or_try_init<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
         if let Some(value) = self.get() {
             return Ok(value);
@@ -73,7 +74,7 @@ impl<T> Once<T> {
         Ok(())
     }
 
-    /// Stores the value; there is none yet.
+    /// Stores the value. The caller has checked that there is none.
     fn put(&self, value: T, _making: &MutexGuard<'_, ()>) -> &T {
         // SAFETY: the lock is held and `made` is false, so nobody else reads or writes the value.
         let value = unsafe { (*self.value.get()).insert(value) };

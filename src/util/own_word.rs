@@ -1,12 +1,12 @@
 //! Thread-local words that are read by one load.
 //!
-//! A thread-local variable of a shared library costs a call each time it is read, and the registers
-//! that the call may change. On x86-64 eight bytes of the initial thread-local block need one load
-//! instead (docs/decisions/0002-unmapping.md has the gain). The block is small if the
-//! library is loaded at run time, so there are only two such words: the thread's pin, and the
-//! callback that the thread runs.
+//! To read a thread-local variable of a shared library takes a call, for which registers must be
+//! saved. On x86-64 eight bytes of the initial thread-local block need one load instead
+//! (docs/decisions/0002-unmapping.md has the gain). A library that is loaded at run time gets only
+//! a small part of that block. So there are only two such words: the thread's pin, and the callback
+//! that the thread runs.
 
-/// Makes `mod $name` with `get()` and `set()` of a pointer, null at first; `$symbol` names it for
+/// Makes `mod $name` with `get()` and `set()` of a pointer, null at first. `$symbol`: its name for
 /// the linker.
 macro_rules! own_word {
     ($(#[$doc:meta])* $name:ident, $symbol:literal, $pointed:ty) => {

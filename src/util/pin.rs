@@ -1,4 +1,4 @@
-//! Pins: how memory is unmapped while other threads may be in the middle of a copy.
+//! Pins: how memory is unmapped although other threads may be in the middle of a copy.
 //!
 //! A thread that is about to access mapped memory pins itself, looks the address up, does its work
 //! and unpins. A thread that wants to unmap memory first removes the address from the table, and
@@ -6,13 +6,13 @@
 //! been released.
 //!
 //! A pin costs two plain stores to a line that no other thread writes. The pin must be visible
-//! before the address is looked up; the unmapping thread pays for that fence: `membarrier(2)` makes
-//! every running thread of the process execute one. (The scheme is that of asymmetric
-//! read-copy-update; see docs/decisions/0002-unmapping.md.) Where the kernel lacks it, the pin pays
-//! with a fence.
+//! before the address is looked up. The unmapping thread executes the fence for that:
+//! `membarrier(2)` makes every running thread of the process execute one. (The scheme is that of
+//! asymmetric read-copy-update; see docs/decisions/0002-unmapping.md.) Where the kernel lacks this
+//! call, each pin executes a fence.
 //!
-//! The list of pins belongs to the process and not to a context: a thread pins itself once, however
-//! many contexts it uses.
+//! The process has one list of pins for all contexts, so a thread has one pin however many contexts
+//! it uses.
 
 use crate::util::once::Once;
 use crate::util::own_word::own_word;
@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_f
 use std::sync::{Mutex, PoisonError};
 
 /// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Only its thread
-/// writes it. The thread stores the epoch and does not increment the word, so that an operation
-/// does not wait for the store of the last one.
+/// writes the word. The thread stores the epoch and does not increment the word, so that an
+/// operation does not wait for the store of the previous one.
 #[derive(Default)]
 struct Pin {
     epoch: AtomicU64,
@@ -44,7 +44,7 @@ static EPOCH: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(1));
 
 struct Registry {
     pins: Mutex<Vec<&'static CachePadded<Pin>>>,
-    /// Whether the kernel offers the fence of the unmapping side.
+    /// Whether the kernel offers membarrier(), so that a pin needs no fence.
     asymmetric: bool,
 }
 
@@ -57,8 +57,7 @@ fn registry() -> &'static Registry {
 }
 
 thread_local! {
-    /// This thread's pin, whether or not the kernel offers the fence. It is released when the
-    /// thread ends.
+    /// This thread's pin. When the thread ends, another thread may take the pin.
     static MINE: Mine = const { Mine(Cell::new(std::ptr::null())) };
 }
 
@@ -77,22 +76,21 @@ impl Drop for Mine {
 }
 
 own_word! {
-    /// This thread's pin if the kernel offers the fence; null before the first use, and if the
-    /// kernel does not.
+    /// This thread's pin. Null before the first use, and if the kernel does not offer the fence.
     quick, "rs_llcl_pin", super::Pin
 }
 
-/// A small number that no other living thread has. If a later thread gets the number, everything
-/// that the earlier thread did happens before. None in a thread that has never been pinned, and if
-/// the kernel does not offer the fence.
+/// A small number that no other living thread has. If a later thread gets the number, it sees all
+/// stores of the earlier one. None in a thread that has never been pinned, and if the kernel does
+/// not offer the fence.
 #[inline(always)]
 pub fn thread_number() -> Option<usize> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.
     unsafe { quick::get().as_ref() }.map(|pin| pin.number)
 }
 
-/// Like thread_number(), but None between hide_number() and show_number(). So one load says both
-/// that the thread has a number and that it may use the short paths.
+/// Like thread_number(), but None between hide_number() and show_number(). So one load tells
+/// whether the thread has a number and may use the short paths.
 #[inline(always)]
 pub fn shown_number() -> Option<usize> {
     // SAFETY: it is null or one of the registry's pins, which live for ever.
@@ -101,8 +99,8 @@ pub fn shown_number() -> Option<usize> {
     (shown != HIDDEN).then_some(shown)
 }
 
-/// See shown_number(). It first gives the thread a number, because one that the thread gets later
-/// would be shown.
+/// See shown_number(). It first gives the thread a number, because a number that the thread got
+/// later would be shown.
 pub fn hide_number() {
     number_thread();
     // SAFETY: as above.
@@ -139,15 +137,15 @@ pub fn is_pinned() -> bool {
 #[must_use]
 pub struct Pinned<'a> {
     pin: &'a Pin,
-    /// The thread cannot keep the pin for its next use, and releases it.
+    /// The thread is ending and cannot keep the pin for a further use, so it gives the pin back.
     borrowed: bool,
-    /// The thread was pinned already: a signal handler has interrupted a pinned call, and its pin
-    /// ends before that of the call.
+    /// The thread was pinned already: a signal handler has interrupted a pinned call. The handler
+    /// must not end the pin of the call.
     inner: bool,
 }
 
 /// Pins this thread. The thread must not wait for another thread while it is pinned. Pins nest only
-/// if a signal handler uses the library; that is not allowed, but must not end the pin of the
+/// if a signal handler uses the library. That is not allowed, but must not end the pin of the
 /// interrupted call.
 #[inline(always)]
 pub fn pin<'a>() -> Pinned<'a> {
@@ -169,8 +167,8 @@ pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
 fn hold(pin: &Pin) -> Pinned<'_> {
     let inner = pin.epoch.load(Ordering::Relaxed) != 0;
     if !inner {
-        // Acquire: pairs with the increment in quiesce(); a thread that reads the new epoch looks
-        // addresses up after the removal.
+        // Acquire: pairs with the increment in quiesce(). A thread that reads the new epoch sees
+        // that the address was removed.
         pin.epoch.store(EPOCH.load(Ordering::Acquire), Ordering::Relaxed);
     }
     // Keeps the compiler from moving look-ups above the store; the membarrier in quiesce() orders
@@ -207,7 +205,8 @@ impl Drop for Pinned<'_> {
     }
 }
 
-/// First use in this thread: takes a pin that an ended thread left, or a new one.
+/// Called at the first use in a thread: takes the pin of a thread that has ended, or makes a new
+/// one.
 #[cold]
 #[inline(never)]
 fn adopt() -> &'static Pin {
@@ -225,7 +224,7 @@ fn adopt() -> &'static Pin {
         };
     pin.taken.store(true, Ordering::Relaxed);
     pin.shown.store(pin.number, Ordering::Relaxed);
-    // A thread that is ending cannot keep it: pin_slowly() releases it.
+    // A thread that is ending cannot keep the pin, so pin_slowly() gives it back.
     let kept = MINE.try_with(|mine| mine.0.set(&raw const **pin)).is_ok();
     if kept && registry().asymmetric {
         quick::set(&raw const **pin);
@@ -235,8 +234,8 @@ fn adopt() -> &'static Pin {
 
 /// Waits until every pin that is held now has been released. Must not be called while pinned.
 pub fn quiesce() {
-    // A thread that pins itself in the new epoch, or in the old one but after the fence, looks
-    // addresses up after the removal, so it does not find the address.
+    // A thread that pins itself in the new epoch, or in the old one but after the fence, does not
+    // find the address, which was removed before.
     let epoch = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
     if registry().asymmetric {
         insist(|| membarrier(MEMBARRIER_PRIVATE_EXPEDITED));
@@ -251,15 +250,15 @@ pub fn quiesce() {
     }
 }
 
-/// global_fence(), for callers that have found before that it works.
+/// Like global_fence(), for callers for which it has succeeded before.
 pub fn global_fence_or_pause() {
     insist(global_fence);
 }
 
 /// Calls `fenced` until it succeeds, at most TRIES times. `fenced` has succeeded before. It may
 /// fail for a moment because memory is short, or always because the program has filtered its system
-/// calls since. In that case this function sleeps: after the pause the stores of other threads are
-/// visible.
+/// calls since. If it always fails, this function sleeps, and relies on it that after so long a
+/// pause all earlier stores of other threads are visible.
 fn insist(fenced: impl Fn() -> bool) {
     const TRIES: usize = 100;
     for _ in 0..TRIES {

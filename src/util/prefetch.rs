@@ -1,6 +1,6 @@
 //! Prefetches: hints to the processor that it will need a cache line soon.
 
-/// Fetches a cache line that the caller will read.
+/// Asks for a cache line that the caller will read.
 #[inline(always)]
 pub fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]

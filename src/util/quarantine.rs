@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-/// So many more handles end before the memory of an ended handle is used again.
+/// The number of handles that must end after a handle before its memory is used again.
 const KEPT: usize = 256;
 
 /// The ended handles of one kind in this process. (A sanitizer has such a quarantine for freed

@@ -1,4 +1,4 @@
-//! Random numbers, for names that should not collide. Not for secrets.
+//! Random numbers for names that should not collide. They are not fit for secrets.
 
 /// A random number from the kernel; if that fails, one that differs from process to process.
 pub fn random() -> u64 {

@@ -1,6 +1,6 @@
-//! Local packet sockets with a name in the kernel's abstract name space, which uses no file. By
-//! them processes connect that have no common launcher. Every process of the machine can see such a
-//! name, so both ends check the user of the other.
+//! Local packet sockets by which processes connect that have no common launcher. A socket has a
+//! name in the kernel's abstract name space, which needs no file. Every process of the machine can
+//! use such a name, so each end checks the user of the other end.
 
 use crate::fail;
 use crate::util::status::{Error, Result};

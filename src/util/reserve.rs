@@ -1,12 +1,12 @@
-//! A reserve for allocations when the system gives no memory: a fixed part of the library's own
+//! A reserve for allocations when the system gives no memory: a fixed block of the library's own
 //! data, which takes no memory until it is used.
 //!
 //! Rust's collections and reference counts end the process if an allocation fails. With this
-//! allocator small allocations do not fail while the reserve lasts. It lasts for the calls under
-//! way: a call that makes a new object calls [`must_be_left`] first, and answers LLCL_ERR_NO_MEMORY
-//! if half of the reserve is in use. So existing objects go on working and can be freed. An
-//! allocation that may be larger than a quarter of the reserve is made by [`boxed`] or
-//! `try_reserve`, whose failure is a status, or [`must_hold`] is called before.
+//! allocator small allocations do not fail while the reserve lasts. It is meant for the calls under
+//! way. A call that makes a new object calls [`must_be_left`] first, and returns LLCL_ERR_NO_MEMORY
+//! if half of the reserve is in use. So existing objects continue to work and can be freed. Code
+//! that may allocate more than a quarter of the reserve at once uses [`boxed`] or `try_reserve`,
+//! whose failure is a status, or calls [`must_hold`] before.
 //! (docs/decisions/0010-memory-runs-out.md)
 
 use crate::fail;
@@ -16,10 +16,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
 use std::sync::atomic::AtomicUsize;
 
-/// Twice what a context takes from its making to its end: some 400 KiB with the default sizes, 1.6
-/// MiB with the largest.
+/// More than twice what a context allocates: some 400 KiB with the default sizes, 1.6 MiB with the
+/// largest.
 const BYTES: usize = 4 << 20;
-/// The reserve is allocated in grains of so many bytes, which is also the largest alignment.
+/// The reserve is allocated in grains of this size, in bytes, which is also the largest alignment.
 const GRAIN: usize = 256;
 const GRAINS: usize = BYTES / GRAIN;
 
@@ -30,7 +30,7 @@ struct Memory(UnsafeCell<[u8; BYTES]>);
 unsafe impl Sync for Memory {}
 
 static MEMORY: Memory = Memory(UnsafeCell::new([0; BYTES]));
-/// A bit for each grain.
+/// A bit for each grain: whether it belongs to an allocation.
 #[cfg(not(loom))]
 static TAKEN: [AtomicU64; GRAINS / 64] = [const { AtomicU64::new(0) }; GRAINS / 64];
 /// Loom's atomics live in its models only.
@@ -38,13 +38,13 @@ static TAKEN: [AtomicU64; GRAINS / 64] = [const { AtomicU64::new(0) }; GRAINS / 
 static TAKEN: [AtomicU64; 0] = [];
 static GRAINS_TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Takes `wanted` adjacent free grains; returns the first. It takes no lock: if a child is forked
-/// while another thread is here, a lock would stay held for ever. The grains that such a thread is
-/// taking are lost to the child.
+/// Takes `wanted` adjacent free grains and returns the first. It takes no lock: if a child were
+/// forked while another thread held the lock, the lock would stay held in the child. The grains
+/// that such a thread is taking are lost to the child.
 fn claim(taken: &[AtomicU64], wanted: usize) -> Option<usize> {
     let mut free = 0;
     for grain in 0..taken.len() * 64 {
-        // Relaxed: a hint; claim_all() takes them or not.
+        // Relaxed: only a hint, since claim_all() decides.
         let word = taken[grain / 64].load(Ordering::Relaxed);
         free = if word >> (grain % 64) & 1 == 0 { free + 1 } else { 0 };
         if free >= wanted && claim_all(taken, grain + 1 - wanted, wanted) {
@@ -57,11 +57,10 @@ fn claim(taken: &[AtomicU64], wanted: usize) -> Option<usize> {
 /// Takes these grains, if all of them are free.
 fn claim_all(taken: &[AtomicU64], first: usize, count: usize) -> bool {
     for (word, bits) in masks(first, count) {
-        // Acquire: pairs with give_all(); the last owner's accesses come before.
+        // Acquire: pairs with give_all(), which follows the last owner's accesses.
         let before = taken[word].fetch_or(bits, Ordering::Acquire);
         if before & bits != 0 {
-            // Another thread has some of them: gives back those that were just taken, which are
-            // unused.
+            // Another thread has some of them. Those that this call has taken are given back.
             taken[word].fetch_and(!(bits & !before), Ordering::Relaxed);
             let done = (word * 64).saturating_sub(first);
             give_all(taken, first, done);
@@ -79,7 +78,7 @@ fn give_all(taken: &[AtomicU64], first: usize, count: usize) {
     }
 }
 
-/// The words in which some grains have their bits, and those bits.
+/// The words in which these grains have their bits, each with these bits.
 fn masks(first: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
     let end = first + count;
     (first / 64..end.div_ceil(64)).map(move |word| {
@@ -114,8 +113,9 @@ fn system_gives(bytes: usize) -> bool {
     }
 }
 
-/// An error if the system does not give about so many bytes in one allocation; the caller will make
-/// several. If another thread takes the bytes first, the reserve serves the caller.
+/// An error if the system does not give `bytes` in one allocation. It is an estimate: the caller
+/// will make several allocations, and for those the reserve helps if another thread takes the
+/// memory first.
 pub fn must_hold(bytes: u64) -> Result<()> {
     must_be_left()?;
     let size = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -125,8 +125,8 @@ pub fn must_hold(bytes: u64) -> Result<()> {
     Ok(())
 }
 
-/// The items in a box, where a user or a configuration decides on their number. `what` names them
-/// in the error message.
+/// A box of items whose number a user or a configuration chooses. `what`: their name in the error
+/// message.
 pub fn boxed<T>(what: &str, items: impl ExactSizeIterator<Item = T>) -> Result<Box<[T]>> {
     let (mut all, count) = (Vec::new(), items.len());
     if all.try_reserve_exact(count).is_err() {
@@ -167,7 +167,7 @@ fn give(pointer: *mut u8, layout: Layout) {
     give_all(&TAKEN, first, grains(layout));
 }
 
-/// The system's allocator, and behind it the reserve.
+/// An allocator that uses the reserve when the system's allocator fails.
 pub struct Reserve;
 
 // SAFETY: memory of the system is freed to the system, and a grain has one owner at a time.
@@ -228,7 +228,7 @@ mod tests {
         Layout::from_size_align(size, 64).unwrap()
     }
 
-    /// The tests of a process share the reserve; nobody else runs out of memory meanwhile.
+    /// No other test of the process uses the reserve meanwhile, since none runs out of memory.
     #[test]
     fn grains_belong_to_one_owner_and_come_back() {
         let (a, b, c) = (take(layout(1)), take(layout(GRAIN + 1)), take(layout(GRAIN)));
@@ -292,8 +292,9 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two threads take grains on both sides of a word's end, write there and give them back; one
-    /// grain both want. It never belongs to both, and each sees the other's as given back.
+    /// Two threads take grains on both sides of a word's end, write there and give the grains back.
+    /// Both want one of the grains. It never belongs to both, and each thread sees what the other
+    /// has written there before.
     #[test]
     fn loom_grains_belong_to_one_thread_at_a_time() {
         let mut bounded = loom::model::Builder::new();
@@ -311,7 +312,8 @@ mod models {
                             continue;
                         }
                         for grain in &grains[first - 63..][..2] {
-                            // SAFETY: loom reports whoever else is there at the same time.
+                            // SAFETY: loom reports two threads that access a grain at the same
+                            // time.
                             grain.with_mut(|grain| unsafe { *grain += 1 });
                         }
                         give_all(taken, first, 2);

@@ -1,10 +1,11 @@
-//! The part of a thread's state on which floating-point results depend: the direction of rounding,
-//! and whether denormal numbers count as zero. A plan's combinations run on threads of several
-//! ranks, all in the environment of the threads that made the plan.
+//! The floating-point environment: the state of a thread on which results depend, which is the
+//! direction of rounding and whether denormal numbers count as zero. Threads of several ranks may
+//! execute the reductions of a plan. All of them use the environment of the threads that made the
+//! plan.
 //!
-//! x86-64: rounding, FTZ and DAZ of MXCSR; rounding and precision of the x87 control word, for long
-//! double. AArch64: rounding, FZ, FZ16 and DN of FPCR. On other processors it is empty. The masks
-//! and sticky flags of exceptions stay those of the thread.
+//! On x86-64 it has rounding, FTZ and DAZ of MXCSR, and for long double rounding and precision of
+//! the x87 control word. On AArch64 it has rounding, FZ, FZ16 and DN of FPCR. On other processors
+//! it is empty. The masks and sticky flags of exceptions are not part of it.
 
 use std::fmt;
 
@@ -131,8 +132,8 @@ impl Environment {
         Environment { vector, extended: machine::extended() & machine::EXTENDED }
     }
 
-    /// Runs `work` in this environment on the calling thread, and then restores the thread's own.
-    /// `work` must not unwind. If both are equal, nothing is set.
+    /// Runs `work` in this environment on the calling thread, and then restores the thread's own,
+    /// unless both are equal. `work` must not unwind.
     #[inline(always)]
     pub fn around<T>(self, work: impl FnOnce() -> T) -> T {
         let (vector, extended) = (machine::vector(), machine::extended());
@@ -152,7 +153,7 @@ impl Environment {
         result
     }
 
-    /// As a number, which ranks compare.
+    /// The environment as a number, which ranks compare.
     pub fn number(self) -> u64 {
         u64::from(self.vector) << 16 | u64::from(self.extended)
     }

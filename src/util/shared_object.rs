@@ -1,11 +1,11 @@
-//! Shared objects: the folder of this one, and others that are loaded at run time.
+//! Shared objects: loads others at run time, and finds the folder of this one.
 
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// An object that was loaded. It stays loaded: its code may be in use by threads of its own.
+/// A loaded object. It is never unloaded, because threads of its own may execute its code.
 pub struct SharedObject(*mut c_void);
 
 impl SharedObject {

@@ -1,4 +1,5 @@
-//! Small wrappers over the kernel's local packets, descriptors in flight, wake-ups and `poll`.
+//! Wrappers of system calls: local packet sockets, which may carry descriptors, `poll`, eventfds
+//! and signals.
 
 use crate::util::status::{Error, Result};
 use std::io;
@@ -108,8 +109,8 @@ pub fn send(
     }
 }
 
-/// Receives one packet if one is there (else `WouldBlock`): its size, 0 at the end of the
-/// connection, and the descriptor that came with it, close-on-exec.
+/// Receives one packet if one is there (else `WouldBlock`). Returns its size, which is 0 at the end
+/// of the connection, and the descriptor that came with it, close-on-exec.
 pub fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
     loop {
         match receive_once(from, buffer) {
@@ -161,8 +162,8 @@ pub fn interest(fd: BorrowedFd<'_>, events: i16) -> libc::pollfd {
     libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 }
 }
 
-/// Sleeps until one of `waits` is ready or `timeout_ms` is over (-1: no end). A signal counts as
-/// "nothing ready".
+/// Sleeps until one of `waits` is ready or `timeout_ms` is over (-1: without limit). After a signal
+/// it returns 0.
 pub fn poll(waits: &mut [libc::pollfd], timeout_ms: i32) -> Result<usize> {
     // SAFETY: `waits` is valid for reads and writes of its own length.
     let ready = unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, timeout_ms) };
@@ -173,7 +174,7 @@ pub fn poll(waits: &mut [libc::pollfd], timeout_ms: i32) -> Result<usize> {
     }
 }
 
-/// As poll(), with a limit that may be shorter than a millisecond.
+/// Like poll(), with a limit that may be shorter than a millisecond.
 pub fn poll_for(waits: &mut [libc::pollfd], limit: Duration) -> Result<usize> {
     let limit = libc::timespec {
         tv_sec: limit.as_secs() as libc::time_t,
@@ -238,12 +239,13 @@ pub fn process(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Kills a process, by a descriptor of process(). Nothing where it has ended.
+/// Kills a process, by a descriptor of process(). It does nothing if the process has ended.
 pub fn kill(process: BorrowedFd<'_>) {
     signal(process, libc::SIGKILL);
 }
 
-/// Sends a signal to a process, by a descriptor of process(). Nothing where it has ended.
+/// Sends a signal to a process, by a descriptor of process(). It does nothing if the process has
+/// ended.
 pub fn signal(process: BorrowedFd<'_>, signal: i32) {
     let no_info = std::ptr::null_mut::<libc::siginfo_t>();
     // SAFETY: pidfd_send_signal takes integers and a null pointer.

@@ -1,11 +1,11 @@
-//! Statuses and errors. A [`Status`] is what crosses the C ABI; an [`Error`] is a status together
+//! Statuses and errors. A [`Status`] is returned over the C ABI. An [`Error`] is a status together
 //! with the message that names the parameter, its value and what was expected.
 
 use std::cell::RefCell;
 use std::fmt;
 
-/// The answer of a call: 0 is accepted, positive numbers mean try again, negative ones are errors.
-/// The numbers are ABI.
+/// The result of a call: 0 is accepted, DONE is accepted and ended, the other positive numbers mean
+/// try again, and negative ones are errors. The numbers are ABI.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Status(pub i32);
@@ -59,7 +59,7 @@ statuses! {
 }
 
 impl Status {
-    /// Neither accepted nor an error: nothing happened and nothing was kept.
+    /// Whether the call was refused for now: it had no effect, and the caller may try again.
     pub fn is_retry(self) -> bool {
         self.0 > 0 && self != Status::DONE
     }
@@ -79,7 +79,7 @@ impl fmt::Debug for Status {
 
 /// A status other than OK and the sentence that explains it.
 ///
-/// The sentence is boxed so that `Result<(), Error>` stays two words. It is empty for the retry
+/// The sentence is boxed so that `Result<(), Error>` stays small. It is empty for the retry
 /// statuses, which are normal on hot paths and must not allocate.
 #[derive(Debug)]
 pub struct Error {
@@ -113,7 +113,7 @@ impl Error {
         Error::new(Status::ERR_SYSTEM, format!("{call}: {errno}"))
     }
 
-    /// The sentence, or the status's own line where there is none.
+    /// The sentence. Without one: the line of the status.
     pub fn message(&self) -> &str {
         match &self.message {
             Some(message) => message,
@@ -125,7 +125,7 @@ impl Error {
     /// function that was called.
     pub fn record(&self, function: &str) -> Status {
         if !self.status.is_retry() {
-            // A thread that is ending may have no place for it any more.
+            // A thread that is ending may have no thread-local variables any more.
             let _ = LAST.try_with(|last| {
                 let mut last = last.borrow_mut();
                 last.clear();

@@ -17,8 +17,8 @@ pub use std::sync::atomic::{
 #[cfg(not(loom))]
 pub use std::sync::{Arc, Mutex};
 
-/// The standard cell with loom's way of access, so that one source serves both builds: loom notes
-/// at each `with` and `with_mut` the thread that reads or writes, and reports two that race.
+/// The standard cell with the interface of loom's cell, so that one source serves both builds. Loom
+/// notes at each `with` and `with_mut` which thread reads or writes, and reports two that race.
 #[cfg(not(loom))]
 #[repr(transparent)]
 pub struct UnsafeCell<T>(std::cell::UnsafeCell<T>);

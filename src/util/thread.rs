@@ -1,7 +1,7 @@
-//! Threads that the library starts in the process of its user.
+//! The threads of the library.
 //!
-//! They are not those of the standard library, which makes allocations that bypass this library's
-//! allocator, and ends the process if one fails.
+//! The library does not start them by std::thread, which makes allocations that bypass this
+//! library's allocator, and ends the process if one fails.
 
 use crate::util::status::{Error, Result, Status};
 use std::ffi::{CString, c_void};
@@ -38,8 +38,8 @@ where
     let finished = start.finished.clone();
     let start = Box::into_raw(Box::new(start));
     let mut id = MaybeUninit::uninit();
-    // A new thread inherits the signal mask of its maker. So signals are blocked here, and not even
-    // the first instruction of the new thread can be interrupted.
+    // A new thread inherits the signal mask of the thread that makes it. So signals are blocked
+    // here, since they could otherwise interrupt the first instructions of the new thread.
     // SAFETY: all-zero signal sets and attributes are valid to be overwritten; all live through the
     // calls. `start` is handed to the thread.
     let errno = unsafe {
@@ -84,7 +84,7 @@ extern "C" fn begin<F: FnOnce()>(start: *mut c_void) -> *mut c_void {
 impl Thread {
     /// Whether the caller is this thread.
     pub fn is_current(&self) -> bool {
-        // SAFETY: plain numbers; the thread was not joined, so that its number is no other's.
+        // SAFETY: plain numbers. The thread was not joined, so no other thread has its number.
         unsafe { libc::pthread_equal(self.id, libc::pthread_self()) != 0 }
     }
 
