@@ -1,29 +1,30 @@
 //! How the ranks of a team exchange small amounts of data, for instance their parameters when they
-//! make a plan. An exchange takes log n steps, and each rank writes to log n others, on their
-//! boards.
+//! make a plan. An exchange takes log n steps, in each of which a rank writes on the board of one
+//! other rank.
 //!
 //! Every rank has a board in its own memory, which other ranks find by the name of the team. In
 //! step k rank r writes what it has gathered so far on the board of rank r + 2^k, and waits until
 //! rank r - 2^k has written on its own board (Bruck's allgather). A board has two sheets for each
-//! step; exchanges use them in turn. So a rank writes a sheet again two exchanges later. It may do
-//! so, because it has ended the exchange in between, e + 1: it has learned, directly or through
-//! others, that every rank has begun e + 1 and therefore has read all sheets of e.
+//! step, which exchanges use in turn. So a rank that has written a sheet in exchange e writes it
+//! again in e + 2. Before that it has ended e + 1, so it has learned, directly or through other
+//! ranks, that every rank has begun e + 1. A rank that has begun e + 1 has read all its sheets of
+//! e.
 //!
-//! Each step also carries a verdict: the lowest rank that could not do its part, and why.
+//! A sheet also holds a verdict: the lowest rank that could not do its part, and why.
 //!
-//! A rank finds the boards of all ranks that it writes to before its first step. If it cannot, or
-//! if it ends an exchange early for another reason of its own, it writes that on its own board. The
-//! ranks that write on that board read this while they wait, and write it on their own boards too.
-//! So all ranks learn of the failure, even those that the first rank could not reach.
+//! Before its first step a rank finds the boards of all ranks to which it writes. If it cannot, or
+//! if it ends an exchange early for another reason, it writes the failure on its own board. The
+//! ranks that write on that board read the failure while they wait, and write it on their own
+//! boards too. So all ranks learn of the failure, even those that the first rank could not reach.
 //!
-//! The reason why a rank cannot find a board may pass, for instance a lack of file descriptors. Its
-//! board then holds the number of the last failed exchange, and the next exchange tries again. One
-//! number is enough: as long as a rank has not found its boards, no exchange succeeds at any rank,
-//! so all exchanges up to that number have failed. For the same reason a rank that still reads a
-//! sheet of a failed exchange cannot be misled by a writer that is two exchanges ahead: its
-//! exchange fails in any case.
+//! A rank may be unable to find a board for a time only, for instance for lack of file descriptors.
+//! Its board then holds the number of the last failed exchange, and the next exchange tries again.
+//! One number is enough: as long as a rank has not found its boards, no exchange succeeds at any
+//! rank, so all exchanges up to that number have failed. For the same reason a rank may read a
+//! sheet of a failed exchange while a rank that is two exchanges ahead writes it: the exchange of
+//! the reader fails in any case.
 //!
-//! The board of a rank of another node cannot be mapped; its sheets travel as control messages
+//! The board of a rank of another node cannot be mapped. Sheets for it are sent as control messages
 //! (`far_sheets`).
 
 use crate::coll::arena::count_left;
@@ -44,15 +45,16 @@ use std::time::Duration;
 
 /// Offset on a board: the count of ranks that wrote on it and have left the team, 4 bytes.
 const LEFT: u64 = 0;
-/// Offset on a board: the words of Failed, which say why and up to which exchange all have failed.
+/// Offset on a board: the words of `Failed`, the reason and the number of the last failed exchange.
 const FAILED: u64 = 8;
 /// Offset on a board: the first sheet.
 const FIRST: u64 = 64;
-/// About how many bytes of all ranks together travel in one exchange. Longer data takes several
+/// About how many bytes of all ranks together one exchange transfers. Longer data takes several
 /// exchanges.
 const TOGETHER: usize = 8192;
-/// At least so many bytes of each rank travel in one exchange: what a rank sends of its plan. Each
-/// further exchange would take another log n steps in which every rank waits.
+/// The least number of bytes of each rank that one exchange transfers. The data of a rank for a
+/// plan have this size, so one exchange does. Each further exchange would take another log n steps
+/// in which every rank waits.
 const LEAST: usize = 24;
 /// Longest sleep of a waiting rank before it looks for deaths and failures.
 const SLEEP: Duration = Duration::from_millis(50);
@@ -68,7 +70,7 @@ pub struct Group {
     pub me: usize,
     /// The name of the team, equal at all its ranks and used by no other team.
     pub name: u64,
-    /// The count of deaths at which no rank of this team was dead.
+    /// The count of deaths at the last look that found all ranks of this team alive.
     looked: Cell<Option<u32>>,
 }
 
@@ -101,7 +103,7 @@ impl Index<usize> for Gathered {
     }
 }
 
-/// The lowest rank that cannot take part, and its status. 0: all take part.
+/// The lowest rank that cannot take part and its status, in one word. 0: all take part.
 #[derive(Clone, Copy)]
 struct Verdict(u64);
 
@@ -112,7 +114,7 @@ enum Target {
     Board(Address),
     /// It sends them as control messages, over a wire.
     Far,
-    /// It sends none: that rank could not make a board.
+    /// It sends none, because that rank could not make a board.
     Nothing,
 }
 
@@ -174,18 +176,18 @@ impl Group {
         self.peers[(self.me + (1 << step)) % self.size()]
     }
 
-    /// How many ranks' data a step transfers.
+    /// The number of ranks whose data a step transfers.
     fn blocks(&self, step: usize) -> usize {
         (1 << step).min(self.size() - (1 << step))
     }
 
-    /// Most bytes of each rank that travel in one exchange.
+    /// The most bytes of each rank that one exchange transfers.
     fn chunk(&self) -> usize {
         (TOGETHER / self.size()).clamp(LEAST, 256) & !7
     }
 
-    /// The offset of a step's sheet, from the first one. For the number of steps: the length of
-    /// half a board.
+    /// The offset of a step's sheet from the first sheet. For `step` = steps(): the length of all
+    /// sheets of one exchange.
     fn sheet(&self, step: usize) -> u64 {
         let blocks = (0..step).map(|before| self.blocks(before)).sum::<usize>();
         step as u64 * HEAD + (blocks * self.chunk()) as u64
@@ -196,8 +198,8 @@ impl Group {
         FIRST + 2 * self.sheet(self.steps())
     }
 
-    /// Fails if any rank of the team has died. A rank that has seen a death ends its exchange
-    /// early, and other ranks may wait for that rank.
+    /// Fails if any rank of the team has died, also one from which this rank gets no sheet. A rank
+    /// that has seen the death ends its exchange early, and this rank may wait for that rank.
     fn check_alive(&self, services: &Services) -> Result<()> {
         let deaths = services.routes.deaths();
         if self.looked.get() == Some(deaths) {
@@ -215,8 +217,8 @@ impl Group {
         self.peers[(self.me + self.size() - (1 << step)) % self.size()]
     }
 
-    /// The ranks from which sheets come over a wire, and those that write on the board. Contacts
-    /// them first.
+    /// Two lists: the ranks from which sheets come over a wire, and those that write on this rank's
+    /// board. Contacts all of them first.
     fn sources(&self, services: &Services) -> (Vec<u32>, Vec<u32>) {
         let all = (0..self.steps()).map(|step| self.source(step));
         if !services.routes.fabric().is_networked() {
@@ -229,7 +231,8 @@ impl Group {
         })
     }
 
-    /// How to reach the board of `peer`; waits until there is one.
+    /// How this rank sends sheets to `peer`. It waits until that rank has made its board or has
+    /// refused.
     fn reach(&self, services: &Services, peer: u32) -> Result<Target> {
         // Begins the contacts that later steps need.
         (0..self.steps()).for_each(|step| drop(services.routes.port(self.target(step))));
@@ -294,7 +297,7 @@ impl Group {
         Ok(())
     }
 
-    /// Counts on a rank's board that this rank writes there no more.
+    /// Counts on a rank's board that this rank will not write there any more.
     fn leave(&self, services: &Services, peer: u32, board: Address) {
         let _pinned = pin();
         let place = Address { offset: board.offset + LEFT, ..board };

@@ -1,6 +1,6 @@
-//! The memory of this rank that the teams and plans of a context use: a few large pieces, each a
-//! region that a peer maps once, cut into blocks. So a plan needs neither a region nor a mapping of
-//! its own.
+//! The memory of this rank that the teams and plans of a context use. It consists of a few large
+//! pieces, which are cut into blocks. A piece is a region that a peer maps once, so a plan needs
+//! neither a region nor a mapping of its own.
 //!
 //! A rank that frees a plan does not wait for the others. It counts itself in the sessions of the
 //! others as having left, and its own block is free when all others have done so; allocate() looks
@@ -45,7 +45,7 @@ struct Piece {
     room: Room,
 }
 
-// SAFETY: a region's address; what is done there is synchronised by the users of its blocks.
+// SAFETY: the address of a region. The users of its blocks synchronise their accesses.
 unsafe impl Send for Piece {}
 
 /// A block of this rank's memory.
@@ -57,7 +57,7 @@ pub struct Block {
     pub address: *mut u8,
     /// Its length.
     pub bytes: u64,
-    /// Private memory of the user of the block, counted with it.
+    /// Bytes of the block's user in private memory, which count with the block.
     private: u64,
 }
 
@@ -114,8 +114,8 @@ impl Arena {
         bytes.next_multiple_of(room::GRAIN)
     }
 
-    /// Allocates zeroed memory within LLCL_COLL_MEMORY. The `private` bytes, which the caller uses
-    /// elsewhere for the same purpose, count as well.
+    /// Allocates zeroed memory within LLCL_COLL_MEMORY. `private`: bytes that the caller allocates
+    /// elsewhere for the same object, which count as well.
     pub fn allocate(&self, bytes: u64, private: u64) -> Result<Block> {
         reserve::must_be_left()?;
         self.collect();

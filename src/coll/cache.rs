@@ -1,21 +1,21 @@
-//! The plans of a team's calls that name no plan: those of the blocking calls, and in a cache of
-//! their own those of llcl_X_async (`asynchronous`). A call with the parameters of an earlier one
+//! The cache of plans of a team for calls that name no plan. The blocking calls have one, and the
+//! calls llcl_X_async have another (`asynchronous`). A call with the parameters of an earlier one
 //! runs the plan of that call with its own buffers.
 //!
-//! Each rank decides alone whether the cache has a plan, and all ranks come to the same answer: the
-//! search compares only what must be equal at all ranks, and which plan is evicted depends only on
-//! the order of the calls, which is equal at all ranks. Anything in which ranks may differ is left
-//! out: the buffers and the kind of memory they lie in, the engine, and whether a plan has failed.
-//! So a failed plan stays and returns its error until other plans evict it.
+//! Each rank decides alone whether the cache has a plan, and all ranks decide alike. The search
+//! compares only parameters that must be equal at all ranks. Which plan is evicted depends only on
+//! the order of the calls, which is equal at all ranks. The search ignores all properties in which
+//! ranks may differ: the buffers and their kind of memory, the engine, and whether a plan has
+//! failed. So a failed plan stays and returns its error until other plans evict it.
 //!
 //! In a v form a rank does not know the counts and offsets of the others. So the ranks vote: each
 //! sets a bit for every plan of the cache that fits its own call. An allreduce combines the bits,
 //! by a plan that the cache keeps as well, and the ranks run the first plan that fits at all of
 //! them.
 //!
-//! A call of which several rounds may be under way (`depth`) has as many plans, which its rounds
-//! use in turn. Each plan is made when its turn first comes. The turn follows from the number of
-//! such calls, which is equal at all ranks.
+//! If several rounds of a call may be under way (`depth`), the call has as many plans, which its
+//! rounds use in turn. Each plan is made when a round first needs it. The number of earlier rounds,
+//! which is equal at all ranks, determines the plan.
 
 use crate::coll::plan::Plan;
 use crate::coll::plan::asked::{Asked, Form, REBIND};
@@ -51,7 +51,7 @@ struct Entry {
     call: Option<Call>,
     /// This rank's tables, in a v form.
     tables: Option<Tables>,
-    /// Rounds use them in turn.
+    /// The plans, which rounds use in turn.
     plans: Vec<Arc<Plan>>,
     /// How many plans there may be.
     depth: usize,
@@ -67,8 +67,8 @@ impl Cache {
         services.config.coll_cache > 0
     }
 
-    /// Runs a call whose parameters are those of an earlier one; None: there was none. run() would
-    /// find the same plan, but takes about as long as a small round.
+    /// Runs a call whose parameters are those of an earlier one. None: there was none. run() would
+    /// find the plan too, but its search takes about as long as a small round.
     #[inline]
     pub fn repeat(&mut self, team: &Team, call: &Call, places: [Address; 2]) -> Option<Result<()>> {
         let entry = self.entries.iter_mut().find(|entry| entry.call.as_ref() == Some(call))?;
@@ -114,8 +114,8 @@ impl Cache {
         Ok(at)
     }
 
-    /// Makes an entry. Only after that has succeeded, which it does at all ranks or at none,
-    /// another entry is evicted.
+    /// Makes an entry, and then evicts another one if the cache is full. make() succeeds at all
+    /// ranks or at none, so the caches of all ranks stay alike.
     fn make(&mut self, team: &Team, asked: &Asked, alike: Alike) -> Result<usize> {
         let plans = vec![make(team, asked)?];
         if self.entries.len() as u64 >= team.services.config.coll_cache.max(1) {
@@ -152,12 +152,14 @@ impl Cache {
         };
         let ended = voting.start_with(places).and_then(|()| voting.wait_or_leave());
         if let Err(Error { status: Status::ERR_CANCELED, .. }) = ended {
-            // The round goes on until the context has ended, and writes to the vector.
+            // The round continues until the context has ended, and may still write to the vector,
+            // so the vector is leaked.
             std::mem::forget(votes);
         }
         ended?;
         // SAFETY: the vector has these words, and nothing else uses it until it is dropped at the
-        // end of this function. Volatile: the plan has written there.
+        // end of this function. Volatile: the plan has written there by address, which the compiler
+        // does not see.
         let fits = |at: &usize| unsafe {
             let word = base.add(words + at / WORD as usize).read_volatile();
             word >> (at % WORD as usize) & 1 != 0
@@ -203,8 +205,8 @@ impl Entry {
     fn run(&self, places: [Address; 2]) -> Result<()> {
         let plan = &self.plans[0];
         let started = plan.start_with(places);
-        // Other ranks have begun this round, or will; they learn of the error by the plan's
-        // failure.
+        // Other ranks have begun this round, or will begin it. The failure of the plan informs
+        // them.
         started.inspect_err(|error| plan.refuse(error.status))?;
         plan.wait(None)
     }

@@ -1,11 +1,11 @@
 //! The user's table of algorithms: a file, named by LLCL_COLL_TABLE, whose rows come before those
 //! of the library.
 //!
-//! Each line is a row: operation, most ranks, most bytes, algorithm, and the nodes of the teams for
-//! which it is: `node`, all ranks on one node; `single`, each rank on a node of its own; `several`,
-//! several nodes, and several ranks on some of them. `-` stands for any number of ranks or bytes,
-//! and for any nodes; without the last word a row is for any nodes. `#` begins a comment. The first
-//! row that fits wins. `bench_c/tune` writes such files.
+//! Each line is a row of five words: operation, most ranks, most bytes, algorithm, and the teams
+//! for which the row is. `node`: teams with all ranks on one node. `single`: teams with each rank
+//! on a node of its own. `several`: teams on several nodes, with several ranks on some of them. `-`
+//! or no fifth word: all teams. `-` also stands for any number of ranks or bytes. `#` begins a
+//! comment. The library uses the first row that fits. `bench_c/tune` writes such files.
 
 use crate::coll::nodes::Nodes;
 use crate::coll::select::{OPERATIONS, Row, named};

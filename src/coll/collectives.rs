@@ -29,8 +29,8 @@ struct Inner {
     arena: Arc<Arena>,
     handles: Arc<Handles>,
     world: Once<WorldTeam>,
-    /// For each list of ranks how many teams were made of it: calls with equal lists are matched in
-    /// their order.
+    /// The number of teams that were made of each list of ranks. Calls with equal lists are matched
+    /// in their order.
     lists: Mutex<HashMap<Box<[u32]>, u64>>,
 }
 
@@ -42,12 +42,12 @@ unsafe impl Send for WorldTeam {}
 unsafe impl Sync for WorldTeam {}
 
 impl Collectives {
-    /// With the algorithms that `choices` names.
+    /// The collectives of a new context; `choices`: the table of the user.
     pub fn new(choices: Choices) -> Collectives {
         Collectives { inner: Once::new(), choices: Arc::new(choices) }
     }
 
-    /// For another context, with the same choices.
+    /// The collectives of another context that uses the table of this one.
     pub fn alike(&self) -> Collectives {
         Collectives { inner: Once::new(), choices: self.choices.clone() }
     }
@@ -63,8 +63,8 @@ impl Collectives {
         Ok(inner)
     }
 
-    /// Ends the threads of teams: until `limit` they work through their lists, then the calls that
-    /// remain end with ERR_CANCELED. False: a thread is in a function of the user.
+    /// Ends the threads of teams. Until `limit` they execute the calls on their lists, then the
+    /// remaining calls end with ERR_CANCELED. False: a thread is in a function of the user.
     pub fn leave(&self, limit: Instant) -> bool {
         let Some(inner) = self.inner.get() else { return true };
         let idle = || inner.handles.all_calls(Asynchronous::is_idle);

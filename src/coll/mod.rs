@@ -1,7 +1,7 @@
-//! Layer 5: persistent collectives. The ranks make a plan once (`plan`): an algorithm
+//! Layer 5: persistent collectives. The ranks make a plan once (`plan`). An algorithm
 //! (`algorithms`) makes a schedule from numbers alone (`schedule`), and each rank lays its part out
 //! as a session (`runner::session`) in memory that all its peers map. The thread that delivers a
-//! signal runs the steps that it releases (`runner::shared`).
+//! signal runs the steps that the signal releases (`runner::shared`).
 
 mod agreement;
 pub mod algorithms;

@@ -13,7 +13,7 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// From a name of the node of each rank, by rank.
+    /// Nodes by name: `names` has the name of the node of each rank.
     pub fn new<Name: Eq + Hash>(names: impl IntoIterator<Item = Name>) -> Nodes {
         let mut known = HashMap::new();
         let mut nodes = Nodes { of: Vec::new(), members: Vec::new() };
@@ -73,7 +73,7 @@ impl Nodes {
         self.members.iter().map(|members| members[index]).collect()
     }
 
-    /// The leader of each node: its first rank; at the root's node the root.
+    /// The leader of each node: its first rank, or in the root's node the root.
     pub fn leaders(&self, root: usize) -> Vec<usize> {
         let mut leaders = self.indices(0);
         leaders[self.of(root)] = root;

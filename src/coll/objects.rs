@@ -1,6 +1,6 @@
-//! The handles of teams and plans that users hold. A handle is an object with its own address,
-//! which outlives its team or plan and the context; so the library recognises a handle that was
-//! freed and does not follow it.
+//! The handles of teams and plans that users hold. A handle is an object with an address of its
+//! own, which outlives its team or plan and the context. So the library recognises a freed handle
+//! and does not access freed memory.
 
 use crate::coll::cache::{Asynchronous, Cache, Call, Start};
 use crate::coll::plan::asked::{Asked, Form};
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// So many freed handles are not used again, so that a second free of one is refused.
+/// The number of freed handles that are not used again, so that a second free of one is refused.
 const NOT_REUSED: usize = 256;
 
-/// What a handle names, until it is freed.
+/// The object of a handle, until the handle is freed.
 struct Slot<T> {
     /// From Box::into_raw; null after the free.
     live: AtomicPtr<T>,
@@ -32,8 +32,8 @@ struct Slot<T> {
 impl<T> Slot<T> {
     #[inline(always)]
     fn get(&self, what: &str) -> Result<&T> {
-        // SAFETY: null, or what put() has boxed. The caller promises that no other thread frees the
-        // handle at the same time. Acquire: pairs with put().
+        // SAFETY: null, or a box of put(). By contract no other thread frees the handle at the same
+        // time. Acquire: pairs with put().
         let live = unsafe { self.live.load(Ordering::Acquire).as_ref() };
         live.ok_or_else(|| freed_before(what))
     }
@@ -165,8 +165,8 @@ impl Drop for Handles {
 }
 
 impl LiveTeam {
-    /// For calls that exchange with other ranks: waits until the team's thread has worked through
-    /// the calls before them.
+    /// Called before an exchange with other ranks: waits until the team's thread has executed the
+    /// earlier calls.
     fn in_order(&self) -> Result<()> {
         self.team.services.may_block()?;
         self.calls.wait(&self.team.services);
@@ -206,8 +206,7 @@ impl TeamHandle {
         }
     }
 
-    /// Makes a team of the ranks that give the same colour; null for a rank that gives none.
-    /// Collective.
+    /// Makes a team of the ranks that give one colour. Null for a rank that gives none. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<*mut TeamHandle> {
         let (live, home) = (self.live()?, self.home()?);
         live.in_order()?;
@@ -272,7 +271,7 @@ impl TeamHandle {
         ended
     }
 
-    /// Starts an operation or leaves it to the team's thread; see Asynchronous::begin().
+    /// Starts an operation, or puts it on the list of the team's thread; see Asynchronous::begin().
     pub fn begin(
         &self,
         start: Start,
@@ -283,7 +282,7 @@ impl TeamHandle {
         live.calls.begin(&live.team, start, call, asked)
     }
 
-    /// A barrier. Its plan is made at the first one. Collective.
+    /// A barrier. The first one makes the plan. Collective.
     pub fn barrier(&self) -> Result<()> {
         let live = self.live()?;
         live.team.services.may_block()?;

@@ -1,4 +1,4 @@
-//! A collective operation as the algorithms see it: numbers without addresses.
+//! A problem: a collective operation as the algorithms need it, numbers without addresses.
 
 use crate::coll::nodes::Nodes;
 use crate::coll::schedule::{Place, receive, send};
@@ -46,8 +46,8 @@ pub struct Block {
 pub enum Row {
     /// One for each peer.
     Each(Vec<Block>),
-    /// One block for all peers. For another rank's row: the only block of that row that this rank's
-    /// program may name, so the only one that it knows.
+    /// One block for all peers. In another rank's row: the only block of that row that this rank
+    /// knows, since its program names no other.
     One(Block),
 }
 
@@ -73,7 +73,7 @@ impl Row {
     }
 }
 
-/// The blocks of a v form as one rank knows them: all of its own, and of each other rank those that
+/// The blocks of a v form that one rank knows: all of its own, and of each other rank those that
 /// its program names (`coll::tables`).
 #[derive(Clone, Debug, Default)]
 pub struct Varied {
@@ -104,8 +104,8 @@ pub struct Problem {
     /// Whether the input lies in the output buffer: at the root if there is one, else at every
     /// rank.
     pub in_place: bool,
-    /// Most queues of a program. It is 1 where two combinations of a rank must not run at the same
-    /// time: only the holder of a queue's claim runs its steps.
+    /// The most queues of a program. It is 1 if two combinations of a rank must not run at the same
+    /// time, since only the holder of a queue's claim runs its steps.
     pub queues: usize,
     /// The blocks of a v form.
     pub varied: Option<Varied>,
@@ -124,9 +124,9 @@ impl Problem {
         self.varied.as_ref().map_or(self.bytes(), |varied| varied.largest)
     }
 
-    /// The problem with blocks of the largest length at offset 0 in place of a v form's blocks. It
-    /// serves questions about programs of other ranks, whose blocks this rank does not know: such a
-    /// program touches at least the buffers that the true one touches.
+    /// The problem with blocks of the largest length at offset 0 in place of a v form's blocks.
+    /// From it this rank makes programs of other ranks, whose blocks it does not know. Such a
+    /// program accesses at least the buffers that the true one accesses.
     pub fn with_equal_blocks(&self) -> Problem {
         let largest = self.largest();
         let row = || vec![Row::One(Block { offset: 0, size: largest }); self.ranks];

@@ -1,5 +1,5 @@
-//! A user's plan of which several rounds may be under way: it consists of as many plans, and each
-//! round uses the next of them in turn. The plans differ only in their own memory.
+//! A user's plan of which several rounds may be under way. It consists of as many plans, which its
+//! rounds use in turn. These plans differ only in their memory.
 
 use crate::coll::plan::asked::Asked;
 use crate::coll::plan::make::make;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The plans of one handle. By contract one thread at a time starts, tests and waits; the counters
-/// are atomic because that need not always be the same thread.
+/// The plans of one handle. By contract one thread at a time starts, tests and waits. The counters
+/// are atomic because different threads may do so one after the other.
 pub struct Rounds {
     first: Arc<Plan>,
     more: Vec<Arc<Plan>>,
@@ -70,7 +70,7 @@ impl Rounds {
         let round = self.started.load(Ordering::Relaxed);
         // A round without buffers of its own uses those of the round before.
         let places = places.or_else(|| self.plan(round.wrapping_sub(1)).places());
-        // Before the start, since a callback in it may start the next round.
+        // This comes before the start, since a callback during the start may start the next round.
         self.started.store(round.wrapping_add(1), Ordering::Relaxed);
         let started = match places {
             Some(places) => self.plan(round).start_with(places),
@@ -82,12 +82,12 @@ impl Rounds {
         started
     }
 
-    /// The round to be waited for next, that is the oldest that was not waited for, else the last
-    /// one; and how many were started.
+    /// The round that the next wait is for, and the number of started rounds. It is the oldest
+    /// round that was not waited for, or else the last one.
     fn oldest(&self) -> (usize, usize) {
         let started = self.started.load(Ordering::Relaxed);
         let waited = self.waited.load(Ordering::Relaxed);
-        // A user of completions need not wait: a round whose plan was started again counts as
+        // A user of completions need not wait, so a round whose plan was started again counts as
         // waited for.
         let first = started.saturating_sub(self.more.len() + 1).max(waited);
         (first.min(started.saturating_sub(1)), started)

@@ -1,15 +1,15 @@
 //! A collective as data: for each rank a [`Program`], which is a few queues of [`Step`]s.
 //!
 //! A step waits until a signal word has reached a count, then copies or combines bytes, then
-//! signals. The steps of a queue run in their order; the queues of a rank run independently of each
-//! other. This is the session-mode queue of the Tofu2 network card, in which an arriving packet
-//! moves the pointer up to which commands may run. A schedule does not say which thread runs a
-//! step: it is a thread of the owner, or a deliverer of its signal.
+//! signals. The steps of a queue run in their order, and the queues of a rank run independently of
+//! each other. This is the session-mode queue of the Tofu2 network card, in which an arriving
+//! packet advances the pointer up to which commands may run. A schedule does not determine which
+//! thread runs a step: it is a thread of the owner, or a deliverer of its signal.
 //!
-//! The signals of a rank to a queue of another rank are counted in one word, which lies behind the
-//! head of the sender's queue of the same number. The steps of only one queue of the sender change
-//! it. So an early signal, of a rank that is a round ahead, cannot be mistaken for another rank's.
-//! Counts are those of one round; the runner adds what former rounds have brought.
+//! The signals of a rank to queue q of another rank are counted in one word, which follows the head
+//! of the sender's queue q. The steps of only one queue of the sender change it. So an early
+//! signal, of a rank that is a round ahead, is not taken for the signal of another rank. Counts are
+//! those of one round; the runner adds the counts of earlier rounds.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ pub const QUEUES: usize = 8;
 pub enum Space {
     /// The input buffer of the user.
     Send = 0,
-    /// The output buffer of the user; also the input where the collective runs in place.
+    /// The output buffer of the user, and in place also the input.
     Receive = 1,
     /// Memory of the plan, as much as the program asks for. A step reads there only what was
     /// written for its own round.
@@ -67,20 +67,19 @@ pub fn scratch(rank: usize, offset: u64) -> Place {
 pub struct Wait {
     /// The rank that signals.
     pub from: usize,
-    /// So many signals, counted from the beginning of the round; with `late`, the number of signals
-    /// in a round.
+    /// The number of signals, counted from the beginning of the round. With `late`: the number of
+    /// signals in a round.
     pub count: u32,
     /// If not 0, the wait ignores the signals of this round and of the `late` - 1 rounds before it:
     /// it needs those up to `late` rounds before this one.
     pub late: u32,
     /// The step waits only in rounds whose number, from 0 on, is a multiple of this power of two.
     pub every: u32,
-    /// The number of this rank's cell in which the signal word lies; None: the word lies at the
-    /// sender.
+    /// The number of this rank's cell that has the signal word. None: the sender has the word.
     pub cell: Option<u32>,
 }
 
-/// What a step does with bytes.
+/// The action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing: the step only waits or signals.
@@ -126,10 +125,10 @@ pub struct Signal {
     pub rank: usize,
     /// The queue of that rank.
     pub queue: usize,
-    /// The step signals only in the last of so many rounds, a power of two, for all of them.
+    /// The step signals only in the last of this number of rounds, a power of two, for all of them.
     pub every: u32,
-    /// The number of that rank's cell in whose last bytes the signal is stored, behind the data
-    /// that this step has copied there.
+    /// The number of that rank's cell in whose last bytes the signal is stored, after the data that
+    /// this step has copied there.
     pub cell: Option<u32>,
 }
 
@@ -175,9 +174,9 @@ pub struct Program {
     pub queues: Vec<Vec<Step>>,
     /// Bytes of scratch memory that the rank needs.
     pub scratch: u64,
-    /// How many copies of the scratch memory there are; rounds use them in turn. So a rank that
-    /// knows that this one has begun a round may already write what it will read in later rounds.
-    /// Equal at all ranks.
+    /// The number of copies of the scratch memory, which rounds use in turn. It is equal at all
+    /// ranks. So a rank that knows that this rank has begun a round may already write data for
+    /// later rounds.
     pub turns: u32,
     /// The ranks of other nodes that the program names; set by `runner::posted`.
     pub far: BTreeSet<usize>,
@@ -202,19 +201,19 @@ pub struct Appender<'a> {
 }
 
 impl Appender<'_> {
-    /// Lets the next step wait for `count` signals of `from` in this round.
+    /// Makes the next step wait for `count` signals of `from` in this round.
     pub fn wait(&mut self, from: usize, count: u32) -> &mut Self {
         self.wait_for(Wait { from, count, late: 0, every: 1, cell: None })
     }
 
-    /// Lets the next step wait for the signal of `from` in this rank's cell `number`.
+    /// Makes the next step wait for the signal of `from` in this rank's cell `number`.
     pub fn wait_cell(&mut self, from: usize, number: usize) -> &mut Self {
         self.wait_for(Wait { from, count: 1, late: 0, every: 1, cell: Some(number as u32) })
     }
 
-    /// Lets the next step wait until it may write into the memory of `from`, which has `turns`
-    /// copies and reports by signal_every() what it has read. The step waits once in `every`
-    /// rounds, and may then write in all of them.
+    /// Makes the next step wait until it may write into the scratch memory of `from`, which has
+    /// `turns` copies; `from` reports by signal_every() that it has read them. The step waits once
+    /// in `every` rounds, and may then write in all of them.
     pub fn wait_read(&mut self, from: usize, turns: u32, every: u32) -> &mut Self {
         let late = turns - every + 1;
         self.wait_for(Wait { from, count: 1, late, every, cell: None })

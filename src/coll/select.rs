@@ -1,5 +1,5 @@
-//! Which algorithm solves a problem: the first row of a table that fits. Change or add rows to tune
-//! the choice; an environment variable for each operation overrides it.
+//! The choice of an algorithm: the first row of a table that fits the problem. To tune the choice,
+//! change or add rows. An environment variable for each operation overrides it.
 
 use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::nodes::Nodes;
@@ -34,7 +34,7 @@ const fn row(
 
 const MANY: usize = usize::MAX;
 const LARGE: u64 = u64::MAX;
-/// Up to so many ranks one rank can serve all others in turn.
+/// The most ranks for which one rank can serve all others one after the other.
 const FEW: usize = 16;
 const FEW_TURNS: &str =
     "ranks that share cores: one serves all others, so each needs its core once";
@@ -42,8 +42,8 @@ const AHEAD: &str = "some KiB: who sends runs ahead of who receives";
 const FEW_SIGNALS: &str = "many ranks and few bytes: signals to some ranks instead of all";
 const ONE_SIGNAL: &str = "few ranks and bytes: all data comes with the first signal";
 const ONCE: &str = "memory is shared, so each byte is copied once";
-/// Up to so many bytes the eager forms send buffers that peers do not map. The slots of these forms
-/// take twice as much memory.
+/// The most bytes that the eager forms send of buffers that peers do not map. The slots of these
+/// forms take twice as much memory.
 const TWICE: u64 = 2 << 20;
 const COPIED_TWICE: &str = "peers do not map the buffers: two copies of each byte instead of three";
 const COMBINED_ONCE: &str = "memory is shared, so everybody's vectors are combined where they lie";
@@ -110,7 +110,7 @@ pub const TABLE: &[Row] = &[
     row(Operation::Exscan, MANY, LARGE, "direct", COMBINED_ONCE),
 ];
 
-/// The rows that come first where peers do not map the buffers of some rank.
+/// The rows that come before TABLE if peers do not map the buffers of some rank.
 pub const UNMAPPED: &[Row] = &[
     row(Operation::Broadcast, 2, TWICE, "eager", COPIED_TWICE),
     row(Operation::Reduce, 2, TWICE, "eager", COPIED_TWICE),
@@ -126,7 +126,7 @@ pub const UNMAPPED: &[Row] = &[
 const TRIPS: &str = "several nodes and few bytes: few messages one after the other";
 const PER_LINK: &str = "several nodes: as few bytes as possible leave each rank";
 
-/// The rows that come first where some ranks share no memory.
+/// The rows that come before TABLE if some ranks share no memory.
 pub const POSTED: &[Row] = &[
     row(Operation::Barrier, MANY, LARGE, "dissemination", TRIPS),
     row(Operation::Broadcast, FEW, 8 << 10, "eager", AHEAD),
@@ -155,8 +155,8 @@ pub const POSTED: &[Row] = &[
 const ONE_MESSAGE: &str = "nodes of several ranks: one message for each pair of nodes";
 const ONCE_PER_NODE: &str = "nodes of several ranks: each byte comes to a node once";
 
-/// The rows that come before POSTED where some ranks share memory and others do not.
-/// docs/figures.md compares them with a run of bench_c/tune over two nodes.
+/// The rows that come before POSTED if some ranks share memory and others do not. docs/figures.md
+/// compares them with a run of bench_c/tune over two nodes.
 pub const LEVELS: &[Row] = &[
     row(Operation::Barrier, MANY, LARGE, "two_level", "nodes of several ranks: few messages"),
     row(Operation::Broadcast, MANY, LARGE, "two_level", ONCE_PER_NODE),
@@ -196,7 +196,7 @@ pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
     (Operation::Exscan, "exscan", config::EXSCANS),
 ];
 
-/// The name of an operation, as in the names of the variables and of the C functions.
+/// The name of an operation, as in the names of variables and C functions.
 pub fn name(operation: Operation) -> &'static str {
     OPERATIONS[operation as usize].1
 }
@@ -219,9 +219,10 @@ pub fn forced(config: &Config, operation: Operation) -> Option<&'static str> {
     (word > 0).then(|| OPERATIONS[operation as usize].2[word as usize])
 }
 
-/// The algorithm for a problem, and the reason. It is the one called `forced`, unless that is
-/// "auto"; else that of the first row that fits, of `rows` and then of TABLE; else the first
-/// algorithm that fits. `ordered`: vectors must be combined in the order of ranks.
+/// The algorithm for a problem, and the reason. If `forced` is not "auto", it is the algorithm of
+/// that name. Otherwise it is that of the first row that fits, in `rows` and then in TABLE. Without
+/// such a row it is the first algorithm that fits. `ordered`: vectors must be combined in the order
+/// of ranks.
 pub fn choose<'a>(
     rows: impl IntoIterator<Item = &'a Row>,
     problem: &Problem,

@@ -4,12 +4,12 @@
 //! later it writes and signals, and other steps may run in between. The result is compared with the
 //! definition of the operation (`reference`).
 //!
-//! Races are found in every run, not by chance. Only one queue sends the signals of a counter, and
-//! the steps of a queue run in their order, so waits and signals alone decide which step comes
-//! before which. Vector clocks record that order (`shadow`): two accesses to a byte, at least one
-//! of them a write, that are not ordered are an error in any run. The user of a rank counts as a
-//! thread that writes its buffers between two rounds; so a step that touches them before the rank
-//! has started, or after it has ended, races with the user.
+//! Each run finds all races. Only one queue sends the signals of a counter, and the steps of a
+//! queue run in their order, so waits and signals alone determine the order of steps. Vector clocks
+//! record that order (`shadow`). Two accesses to a byte that are not ordered, at least one of them
+//! a write, are an error in any run. The user of a rank counts as a thread that writes its buffers
+//! between two rounds. So a step that accesses them before the rank has started, or after it has
+//! ended, races with the user.
 
 mod documented;
 mod long;
@@ -31,7 +31,7 @@ pub use reference::Random;
 pub use sweep::{check, sweep, sweep_posted};
 pub use tables::Table;
 
-/// How many rounds each rank runs, one after the other.
+/// The least number of rounds that each rank runs.
 const ROUNDS: usize = 3;
 
 /// Runs the programs of all ranks for some rounds. The error says what is wrong and where.
@@ -43,7 +43,8 @@ pub fn run(
 ) -> Result<(), String> {
     let totals = rules::verify(problem, programs)?;
     let mut random = Random::new(seed);
-    // All copies of scratch memory are used twice; with many ranks, for one of the roots.
+    // There are enough rounds that copies of scratch memory are used twice; with many ranks only
+    // for root 0.
     let most = if problem.ranks <= 8 || problem.root == 0 { turns(programs) + 2 } else { 0 };
     let rounds = (0..ROUNDS.max(most))
         .map(|_| Round::new(problem, ordered, &mut random))
@@ -68,12 +69,12 @@ struct Counter {
     clocks: VecDeque<Clock>,
 }
 
-/// The largest number of scratch memories of any rank.
+/// The largest number of copies of scratch memory of any rank.
 fn turns(programs: &[Program]) -> usize {
     programs.iter().map(|program| program.turns as usize).max().unwrap_or(1)
 }
 
-/// How many signals a wait in a rank's round `round`, counted from 1, needs.
+/// The number of signals that a wait needs in a rank's round `round`, counted from 1.
 fn sought(round: usize, total: u32, wait: Wait) -> u32 {
     match wait.late {
         _ if !(round - 1).is_multiple_of(wait.every as usize) => 0,
@@ -89,7 +90,7 @@ struct Thread {
     next: usize,
     /// Whether its next step waits for a signal.
     blocked: bool,
-    /// What its present step is going to write.
+    /// The bytes that its present step will write.
     under_way: Option<Vec<u8>>,
 }
 
@@ -98,7 +99,7 @@ struct Rank {
     round: usize,
     /// How many queues have not reached their end.
     open: usize,
-    /// A slow rank is taken in only one of so many picks.
+    /// A slow rank is taken in only one of this number of picks.
     slow: u64,
 }
 
@@ -170,7 +171,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Picks a thread that can run; rarely one of a slow rank.
+    /// Picks a thread that can run, with a lower probability if its rank is slow.
     fn pick(&mut self, random: &mut Random) -> Option<usize> {
         let mut index = 0;
         for _ in 0..4 {
@@ -216,7 +217,8 @@ impl<'a> Run<'a> {
             self.access(user, whole, size, true)?;
         }
         if round > 0 && self.problem.operation == Operation::Barrier {
-            // This must follow from waits and signals, not from chance.
+            // The order must follow from waits and signals: the order in which steps ran is not
+            // enough.
             let clock = &self.threads[user].clock;
             let late =
                 (0..self.ranks.len()).find(|&peer| !clock.has(self.user(peer), round as u32));
@@ -250,7 +252,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The first half of a step: it reads.
+    /// The first half of a step, which reads.
     fn begin(&mut self, thread: usize, step: Step) -> Result<(), String> {
         let rank = thread / self.lanes;
         if let Some(wait) = step.wait {
@@ -285,7 +287,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The second half of a step: it writes and signals.
+    /// The second half of a step, which writes and signals.
     fn end(&mut self, thread: usize, step: Step, bytes: &[u8]) {
         if let Some(to) = self.put_of(thread, &step) {
             self.send(thread, step, (to, bytes));
@@ -324,7 +326,7 @@ impl<'a> Run<'a> {
         rank * self.lanes + self.lanes - 1
     }
 
-    /// Finds out whether the queue can run, must wait, or is at its end.
+    /// Called when the queue may have become ready: it can run, must wait, or is at its end.
     fn arm(&mut self, thread: usize) {
         let (rank, queue) = (thread / self.lanes, thread % self.lanes);
         if self.threads[thread].next == self.programs[rank].queues[queue].len() {
@@ -354,7 +356,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// For the end, when no thread can run: all rounds must be over and all signals consumed.
+    /// Called when no thread can run: all rounds must be over.
     fn all_done(&self) -> Result<(), String> {
         if let Some(thread) = self.threads.iter().position(|thread| thread.blocked) {
             let (rank, queue) = (thread / self.lanes, thread % self.lanes);
@@ -372,7 +374,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Records that a thread touches some bytes, and checks that it may.
+    /// Records that a thread accesses some bytes, and checks that it may.
     fn access(
         &mut self,
         thread: usize,

@@ -1,7 +1,6 @@
-//! The tables of the v forms: the counts and offsets that each rank sends to all others, and what
-//! each rank keeps of them. A rank keeps its own tables whole, and of another rank's only the
-//! blocks that its own program may name. So the memory of a plan grows with the number of ranks,
-//! not with its square.
+//! The tables of the v forms: the counts and offsets that each rank sends to all others. A rank
+//! keeps all of its own tables, and of another rank's tables only the blocks that its own program
+//! may name. So the memory of a plan grows with the number of ranks, not with its square.
 
 use crate::coll::problem::{Block, Operation, Problem, Row, Varied};
 use crate::fail;
@@ -18,8 +17,8 @@ pub struct Given<'a> {
     pub receive: &'a [Block],
 }
 
-/// Whether the operation needs the tables of inputs, and those of outputs; equal at all ranks. All
-/// operations but alltoall need one of them.
+/// Whether the operation needs the tables of inputs, and those of outputs, which is equal at all
+/// ranks. All operations but alltoall need one of the two.
 fn used(problem: &Problem) -> [bool; 2] {
     match problem.operation {
         Operation::Scatter => [true, false],
@@ -76,14 +75,15 @@ pub fn rows(problem: &Problem, rank: usize, given: Given) -> (Row, Row) {
     }
 }
 
-/// Two tables that contradict each other: the rank that sends, the rank that receives, how many
-/// elements the first one sends, and how many the second one expects.
+/// A contradiction between two tables: the rank that sends, the rank that receives, the number of
+/// elements that the first one sends, and the number that the second one expects.
 pub type Clash = [u64; 4];
 
 /// No contradiction.
 const NONE: Clash = [0; 4];
 
-/// What one rank keeps while it takes in the words of all ranks, one after the other.
+/// The data that a rank keeps of the tables of all ranks, while it takes their words one after the
+/// other.
 pub struct Received<'a> {
     problem: &'a Problem,
     me: usize,
@@ -162,7 +162,7 @@ impl<'a> Received<'a> {
     /// Every rank can do so for all pairs, except in an alltoall; see compare_own().
     fn compare(&mut self, peer: usize, rank: usize, words: &[u64]) {
         let size = words[rank];
-        // In place the root's own block is in its place already.
+        // In place the root's own block need not be sent.
         let concerns = !self.problem.is_in_place(peer) || self.problem.root != peer;
         let (from, to, sent, expected) = match self.problem.operation {
             Operation::Gather if concerns => (peer, rank, self.counts[peer], size),
@@ -175,16 +175,16 @@ impl<'a> Received<'a> {
         self.note([from as u64, to as u64, sent, expected]);
     }
 
-    /// Notes a contradiction; the first one stays.
+    /// Notes a contradiction, if none was noted before.
     pub fn note(&mut self, clash: Clash) {
         if self.clash == NONE && clash[2] != clash[3] {
             self.clash = clash;
         }
     }
 
-    /// For an alltoall, after the last word: compares what the others send to this rank with what
-    /// it expects by its own tables, `given`. Only this rank knows both, so the caller must send
-    /// the result to all ranks, which note() it.
+    /// Called for an alltoall after the last word: compares the sizes that the others send to this
+    /// rank with those that it expects by its own tables, `given`. Only this rank knows both, so
+    /// the caller must send the result to all ranks, which note() it.
     pub fn compare_own(&mut self, given: Given) -> Clash {
         let table = if self.problem.in_place { 1 } else { 0 };
         for from in 0..self.problem.ranks {
@@ -194,8 +194,8 @@ impl<'a> Received<'a> {
         self.clash
     }
 
-    /// What the problem needs, in bytes, after the last word and the last note(). `given`: this
-    /// rank's own tables. A contradiction is an error.
+    /// The blocks that the problem needs, in bytes. Called after the last word and the last note().
+    /// `given`: this rank's own tables. A contradiction is an error.
     pub fn blocks(mut self, given: Given) -> Result<Varied> {
         let [from, to, sent, expected] = self.clash;
         if self.clash != NONE {
@@ -218,7 +218,8 @@ impl<'a> Received<'a> {
         Ok(Varied { send, receive, largest: self.largest.wrapping_mul(width) })
     }
 
-    /// What this rank knows of another rank's rows. `mine`: the block for itself in its own input.
+    /// The blocks of another rank's rows that this rank knows. `mine`: the block for itself in its
+    /// own input.
     fn rows_of(&mut self, rank: usize, mine: Block) -> (Row, Row) {
         let Problem { operation, ranks, in_place, .. } = *self.problem;
         let [send, receive] = [0, 1].map(|table| Row::One(self.one[table][rank]));
@@ -233,7 +234,7 @@ impl<'a> Received<'a> {
                 };
                 (if in_place { receive } else { count }, output)
             }
-            // All inputs are cut in the same way.
+            // All inputs have equal blocks.
             Operation::ReduceScatter => (Row::One(mine), Row::One(Block::default())),
             _ if in_place => (receive.clone(), receive),
             _ => (send, receive),

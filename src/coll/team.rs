@@ -1,4 +1,4 @@
-//! Teams: which ranks take part in collectives, and in what order. Making a Team contacts no other
+//! Teams: which ranks take part in collectives, and in what order. To make a Team contacts no other
 //! rank; the first exchange does.
 
 use crate::coll::agreement::{Board, Failure, Gathered, Group};
@@ -26,7 +26,7 @@ pub struct Team {
     board: Mutex<Board>,
 }
 
-/// How a team or plan was made; a part of its name.
+/// How a team or plan was made, which is a part of its name.
 #[derive(Clone, Copy)]
 enum Origin {
     World,
@@ -62,8 +62,8 @@ impl Team {
         Team { services, arena, choices, peers, me, board: Mutex::new(board) }
     }
 
-    /// Makes a team of `ranks`, world ranks in this order, which agree without other ranks.
-    /// Collective over them. `number`: how many teams of the same list were made before.
+    /// Makes a team of `ranks`, world ranks in this order. Collective over them; other ranks take
+    /// no part. `number`: how many teams were made of this list before.
     pub fn create(
         services: Arc<Services>,
         arena: Arc<Arena>,
@@ -99,7 +99,7 @@ impl Team {
 
     /// The team rank of a world rank.
     pub fn find(&self, peer: u32) -> Option<usize> {
-        // In the team of all ranks both numbers are equal.
+        // In the team of all ranks both numbers are equal, so the search is short.
         match self.peers.get(peer as usize) {
             Some(same) if *same == peer => Some(peer as usize),
             _ => self.peers.iter().position(|other| *other == peer),
@@ -115,15 +115,14 @@ impl Team {
         Ok(self.exchange_with_status(Ok(()), mine)?)
     }
 
-    /// Like `exchange`, for data too large to be kept as a whole: `take` gets one part after the
-    /// other, each with the byte at which it begins. Collective.
+    /// Like `exchange`, for data too large to be kept as a whole. It calls `take` for one part
+    /// after the other, with the offset of the part. Collective.
     pub fn exchange_parts(&self, mine: &[u8], take: impl FnMut(usize, &Gathered)) -> Result<()> {
         self.services.may_block()?;
         Ok(self.board().exchange_parts(&self.services, Status::OK, mine, take)?)
     }
 
-    /// Like `exchange`; `part` also says whether this rank could do its part so far. An error of
-    /// one rank is an error of all. Collective.
+    /// Like `exchange`, and fails at all ranks if `part` is an error at one of them. Collective.
     pub fn exchange_with_status(
         &self,
         part: Result<()>,
@@ -134,7 +133,7 @@ impl Team {
         let status = part.as_ref().err().map_or(Status::OK, |error| error.status);
         let cards = self.board().exchange(&self.services, status, mine);
         match (part, cards) {
-            // The message of this rank's own error says more.
+            // The error of the exchange has less information than this rank's own one.
             (Err(error), cards) => Err(Failure {
                 error,
                 everywhere: cards.err().is_some_and(|failure| failure.everywhere),
@@ -143,14 +142,14 @@ impl Team {
         }
     }
 
-    /// The name of the plan that the ranks make now, equal at all of them. Call this between the
-    /// same two exchanges at all ranks.
+    /// The name of the plan that the ranks make now, equal at all of them. All ranks must call this
+    /// after equally many exchanges.
     pub fn plan_name(&self) -> u64 {
         let board = self.board();
         name(Origin::Plan, &[board.group().name, board.sequence()])
     }
 
-    /// Makes a team of the ranks that give the same colour, in the order of their keys. Collective.
+    /// Makes a team of the ranks that give one colour, in the order of their keys. Collective.
     pub fn split(&self, colour: Option<u32>, key: u32) -> Result<Option<Team>> {
         self.services.may_block()?;
         let number = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_ne_bytes);
@@ -171,7 +170,7 @@ impl Team {
             Board::new(&self.services, &self.arena, Group::new(peers, me, name))
         });
         let made = made.transpose();
-        // An error of one rank is an error of all: a rank that has a board must not wait for a rank
+        // If one rank fails, all fail, because a rank that has a board must not wait for a rank
         // that has none.
         let status = made.as_ref().err().map_or(Status::OK, |error| error.status);
         let exchanged = board.exchange(&self.services, status, &[]);
@@ -187,8 +186,8 @@ impl Team {
                 match made {
                     // No rank has the new team.
                     Some(made) if everywhere => made.discard(&self.services, &self.arena),
-                    // Only this rank has failed. The others may have the new team; they learn by
-                    // its board that this rank takes no part.
+                    // Only this rank has failed, and others may have the new team. Its board tells
+                    // them that this rank takes no part.
                     Some(made) => {
                         made.fail(&self.services, error.status);
                         made.leave(&self.services, &self.arena);
@@ -206,14 +205,13 @@ impl Team {
         board.leave(&self.services, &self.arena);
     }
 
-    /// Tells all ranks whether this one could do its part. An error of one rank is an error of all.
-    /// Collective.
+    /// Fails at all ranks if `mine` is an error at one of them. Collective.
     pub fn agree(&self, mine: Result<()>) -> std::result::Result<(), Failure> {
         self.exchange_with_status(mine, &[]).map(drop)
     }
 }
 
-/// Returns this rank's place in a list of ranks; refuses a list of which no team can be made.
+/// Returns this rank's index in a list of ranks. An error: no team can be made of the list.
 fn check_list(services: &Services, ranks: &[u32]) -> Result<usize> {
     let (size, me) = (services.routes.size(), services.rank());
     if ranks.len() > RANKS {

@@ -1,5 +1,5 @@
-//! Which bytes of a rank's buffers a collective reads and writes. It leaves all others alone: the
-//! user may use the gaps between the blocks of a v form during a round.
+//! Which bytes of a rank's buffers a collective reads and writes. It accesses no others, so that
+//! the user may use the gaps between the blocks of a v form during a round.
 
 use crate::coll::problem::{Block, Operation, Problem};
 
@@ -20,7 +20,7 @@ pub struct Touched {
 pub fn touched(problem: &Problem, rank: usize) -> Touched {
     use Operation::*;
     let (in_place, root) = (problem.is_in_place(rank), problem.root);
-    // In place a rank's block for itself is in its place already.
+    // In place a rank's block for itself is not copied.
     let peers = || (0..problem.ranks).filter(|peer| !in_place || *peer != rank);
     let whole = || vec![Block { offset: 0, size: problem.bytes() }];
     let sends = || peers().map(|peer| problem.send_block(rank, peer)).collect();
@@ -60,8 +60,8 @@ pub fn extent(blocks: &[Block]) -> u64 {
     blocks.last().map_or(0, |last| last.offset.saturating_add(last.size))
 }
 
-/// Whether two lists of ranges in order have a byte in common, if the second one's buffer begins
-/// `shift` bytes after the first one's.
+/// Whether two lists of ranges, each in order, have a common byte. The buffer of the second list
+/// begins `shift` bytes after that of the first.
 pub fn overlap(one: &[Block], other: &[Block], shift: i128) -> bool {
     let begin = |block: &Block, shift: i128| i128::from(block.offset) + shift;
     let end = |block: &Block, shift: i128| begin(block, shift) + i128::from(block.size);

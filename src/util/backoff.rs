@@ -18,7 +18,7 @@ const PAUSES: Duration = Duration::from_micros(1);
 const LONG_PAUSES: Duration = Duration::from_micros(50);
 /// How long a thread spins after a yield that no other thread has used.
 const UNUSED: Duration = Duration::from_micros(5);
-/// During a yield that takes longer, a thread ran that does not yield itself.
+/// The length of a yield above which a thread ran meanwhile that does not yield itself.
 const TURN: Duration = Duration::from_micros(500);
 /// Looks before the clock is read.
 const UNTIMED: u32 = 2;

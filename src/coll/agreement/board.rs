@@ -42,8 +42,8 @@ impl Board {
         Ok(Board { group, own, sequence: 0, targets, far_sheets })
     }
 
-    /// For a rank that has no board: fails with `status` what the other ranks begin with it. Waits
-    /// until they have learned of it.
+    /// For a rank that could not make a board: the first exchange fails with `status` at the other
+    /// ranks. Waits until the ranks that would write on this rank's board know.
     pub fn refuse(services: &Services, group: &Group, status: Status) -> Result<()> {
         if group.steps() == 0 {
             return Ok(());
@@ -65,7 +65,7 @@ impl Board {
             group.leave(services, target, board);
             Ok(())
         };
-        // If the refusal cannot be sent to one rank, it is sent to the others all the same.
+        // An error does not end the loop: the other ranks must get the refusal nevertheless.
         let sent = (0..group.steps()).map(refuse_at).fold(Ok(()), Result::and);
         // The number of ranks that would write on this rank's board.
         let near = group.sources(services).1.len() as u64;
@@ -77,8 +77,8 @@ impl Board {
         sent.and(received)
     }
 
-    /// Frees a board at once. Allowed where all ranks know that the team was not made, so none
-    /// looks for the board.
+    /// Frees a board at once. It may be called if all ranks know that the team was not made, since
+    /// no rank then looks for the board.
     pub fn discard(self, services: &Services, arena: &Arena) {
         services.routes.withdraw(self.group.name);
         services.routes.control_messages().withdraw(self.group.name);
@@ -90,16 +90,17 @@ impl Board {
         &self.group
     }
 
-    /// How many exchanges have begun; the same number at all ranks.
+    /// How many exchanges have begun, which is equal at all ranks.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// This rank leaves the team: it writes on no board any more. Its own board is freed when the
-    /// other ranks have left too.
+    /// Called when this rank leaves the team: it writes on no board any more. Its own board is
+    /// freed when the ranks that write there have left too.
     pub fn leave(self, services: &Services, arena: &Arena) {
-        // A rank that looks for a failed board later must find it, or it would wait for ever. A
-        // death in the team is noticed without the board.
+        // If the last exchange has failed, a rank that looks for this board later must find it, or
+        // it would wait for ever. If a rank of the team has died, it ends its wait without the
+        // board.
         let (number, verdict) = self.failed();
         let failed = number != 0 && number >= self.sequence;
         if failed {
@@ -138,13 +139,13 @@ impl Board {
         self.said().say(number, verdict.0);
         let Some(far_sheets) = &self.far_sheets else { return };
         for peer in self.group.sources(services).0 {
-            // A rank that no report reaches has died, or this rank is being finalized.
+            // An error means that the rank has died, or that this rank is being finalized.
             let _ = far_sheets.send_failed(services, &self.group, peer, (number, verdict.0));
         }
     }
 
-    /// Lets every exchange fail from now on, here and at the ranks that write on this board. The
-    /// first reason stays.
+    /// Makes every exchange fail from now on, here and at the ranks that write on this board. A
+    /// further call does not change the reason.
     pub fn fail(&self, services: &Services, status: Status) {
         if self.failed().0 != FOR_GOOD {
             self.say_failed(services, Verdict::of(self.group.me, status), FOR_GOOD);
@@ -198,8 +199,9 @@ impl Board {
         Ok(Gathered { bytes, each, ranks })
     }
 
-    /// Like `exchange`, for data too large to be kept as a whole. `take` gets one part after the
-    /// other: the byte at which the part begins, a multiple of 8, and those bytes of every rank.
+    /// Like `exchange`, for data too large to be kept as a whole. It calls `take` for one part
+    /// after the other, with the offset of the part, a multiple of 8, and that part of every rank's
+    /// data.
     pub fn exchange_parts(
         &mut self,
         services: &Services,
@@ -260,9 +262,9 @@ impl Board {
         Address { offset: board.offset + FIRST + half + self.group.sheet(step), ..board }
     }
 
-    /// Finds the boards that this rank writes on and does not know yet. A rank without a board
-    /// counts as a refusal. An error comes before this rank has written anything, so the exchange
-    /// succeeds at no rank; unless a rank has died, the next exchange may succeed.
+    /// Finds those boards on which this rank writes and that it does not know yet. A rank without a
+    /// board counts as a refusal. After an error this rank has written no sheet, so the exchange
+    /// succeeds at no rank. Unless a rank has died, the next exchange may succeed.
     fn find_targets(&mut self, services: &Services) -> Result<Verdict> {
         let mut verdict = Verdict(0);
         for step in 0..self.group.steps() {

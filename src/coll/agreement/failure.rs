@@ -5,7 +5,8 @@
 
 use crate::util::sync::{AtomicU64, Ordering};
 
-/// As a number: all exchanges, also those to come. The owner takes part in none.
+/// The number for a failure of all exchanges, also later ones. The owner takes part in none any
+/// more.
 pub const FOR_GOOD: u64 = u64::MAX;
 
 /// The two words, in the order in which they lie on a board: the reason, and the number of the last
@@ -31,7 +32,7 @@ impl<'a> Failed<'a> {
         self.0[1].store(number, Ordering::Release);
     }
 
-    /// The number of the last failed exchange, and why it failed, or why a later one did.
+    /// The number of the last failed exchange, and its reason or that of a later failure.
     pub fn get(self) -> (u64, u64) {
         // Acquire: pairs with say().
         let number = self.0[1].load(Ordering::Acquire);

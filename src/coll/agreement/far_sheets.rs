@@ -1,6 +1,6 @@
-//! Sheets of ranks of other nodes. A rank that cannot map another one's board sends it its sheets
-//! as control messages under the team's name, and the receiver keeps them here until its exchange
-//! needs them. A sheet that comes before the receiver has the team waits in
+//! Sheets of ranks of other nodes. A rank that cannot map the board of another rank sends its
+//! sheets as control messages under the team's name. The receiver keeps them here until its
+//! exchange needs them. A sheet that comes before the receiver has the team waits in
 //! `engine::control_messages`. A rank also sends the records of failed exchanges on its board to
 //! the ranks that cannot read the board.
 
@@ -25,7 +25,7 @@ type Place = (u64, u64, u64);
 #[derive(Default)]
 struct Arrived {
     sheets: HashMap<Place, (u64, Box<[u8]>)>,
-    /// What ranks have said of failed exchanges, by world rank.
+    /// The last failed exchange that each rank has reported, and the reason, by world rank.
     failed: HashMap<u32, (u64, u64)>,
 }
 
@@ -35,7 +35,7 @@ pub struct FarSheets {
     arrived: Mutex<Arrived>,
     /// How many control messages have come; threads sleep on this word.
     come: AtomicU64,
-    /// The status of a control message that a peer did not take.
+    /// The status of a control message that a peer could not take.
     refused: Arc<Refused>,
 }
 
@@ -45,7 +45,7 @@ struct Refused(AtomicI32);
 
 impl Ended for Refused {
     fn ended(&self, _: u32, _: usize, status: Status) {
-        // The death of a peer is noticed elsewhere.
+        // A death is found by Group::check_alive().
         if !matches!(status, Status::OK | Status::ERR_PEER_DEAD | Status::ERR_CANCELED) {
             self.0.store(status.0, Ordering::Relaxed);
         }
@@ -104,7 +104,7 @@ impl FarSheets {
         }
     }
 
-    /// In how many parts a sheet travels.
+    /// The number of control messages for a sheet.
     fn parts(bytes: usize) -> u64 {
         bytes.div_ceil(MOST).max(1) as u64
     }
@@ -126,7 +126,7 @@ impl FarSheets {
         Ok(())
     }
 
-    /// Tells a rank what this one's board says of failed exchanges.
+    /// Sends a rank the number and the reason of failed exchanges that are on this rank's board.
     pub fn send_failed(
         &self,
         services: &Services,

@@ -18,9 +18,9 @@ fn copy_own(share: &Share, queue: &mut Appender, rank: usize) {
 }
 
 /// The ring: n - 1 times each rank copies to its right neighbour the block that it last got from
-/// the left one, from output to output. n - 1 signals follow each other. Each rank always copies to
-/// the same rank, which suits networks with one link for each rank (Thakur, Rabenseifner and Gropp,
-/// "Optimization of collective communication operations in MPICH", 2005).
+/// the left one, from output to output. n - 1 signals follow each other. Each rank copies to one
+/// other rank only, which suits networks with one link for each rank (Thakur, Rabenseifner and
+/// Gropp, "Optimization of collective communication operations in MPICH", 2005).
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
@@ -55,9 +55,9 @@ fn push(share: &Share, queue: &mut Appender, ends: (usize, usize), first: usize,
     }
 }
 
-/// Pairs at doubled distances, for a power of two: in step k a rank exchanges the 2^k blocks that
-/// it has with the rank whose number differs in bit k. log n exchanges; each rank copies n - 1
-/// blocks (Thakur, Rabenseifner and Gropp 2005).
+/// Recursive doubling, for a power of two: in step k a rank exchanges the 2^k blocks that it has
+/// with the rank whose number differs in bit k. It takes log n exchanges, and each rank copies n -
+/// 1 blocks (Thakur, Rabenseifner and Gropp 2005).
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     single(problem, 0, |share, queue| {
         for distance in distances(problem.ranks) {
@@ -74,11 +74,11 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Bruck's algorithm, for any number of ranks: in step k a rank copies all that it has, the blocks
-/// of 2^k ranks from itself on, to the rank 2^k to its left. log n steps; each rank copies n - 1
-/// blocks (Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for all-to-all
-/// communications in multiport message-passing systems", 1997). Blocks are written to their final
-/// places, so nothing is rotated at the end.
+/// Bruck's algorithm, for any number of ranks: in step k a rank copies the blocks that it has,
+/// those of 2^k ranks from itself on, to the rank 2^k to its left. It takes log n steps, and each
+/// rank copies n - 1 blocks (Bruck, Ho, Kipnis, Upfal and Weathersby, "Efficient algorithms for
+/// all-to-all communications in multiport message-passing systems", 1997). Blocks are written to
+/// their final places, so there is no rotation at the end.
 fn bruck(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     single(problem, 0, |share, queue| {
@@ -97,10 +97,10 @@ fn bruck(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Single copy: each rank copies the blocks of the others from their buffers, beginning with its
-/// right neighbour's, so that not all ranks read from the same one. Two signals follow each other
-/// (the owner is ready; the block has been read), 2 (n - 1) in all for each rank. Empty blocks are
-/// not signalled.
+/// Single copy: each rank copies the blocks of the others from their buffers. It begins with its
+/// right neighbour, so that not all ranks read from one rank. Two signals follow each other (the
+/// owner is ready; the block was read), and each rank sends 2 (n - 1). There are no signals for
+/// empty blocks.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let size = |peer| problem.receive_block(rank, peer).size;
@@ -127,8 +127,8 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 
 /// Two levels. Each of the first `owners` ranks of a node is responsible for some of the node's
 /// blocks; if blocks are short, the first rank for all of them. An owner collects its blocks,
-/// exchanges them with the owners of the same index in the other nodes, and copies everything to
-/// the ranks of its node. So each block enters a node once.
+/// exchanges them with the owners of the same index in the other nodes, and copies all that it has
+/// to the ranks of its node. So each block enters a node once.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, bytes) = (nodes(problem), problem.bytes());
     let owners = if is_short(problem, bytes, SHORT) { 1 } else { nodes.least() };
@@ -170,7 +170,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// If blocks have at most so many bytes, one rank of each node exchanges all blocks of its node.
+/// The largest block for which one rank of each node exchanges all blocks of its node.
 const SHORT: u64 = 8 << 10;
 
 /// Copies the blocks of these runs of ranks from the output of rank `ends.0` to that of `ends.1`.
@@ -186,8 +186,8 @@ fn copy_runs(
     }
 }
 
-/// There are as many ranks as sets; each begins with the blocks of its own set in its output and
-/// gets those of all sets: short ones as in [`bruck`], long ones as in [`ring`].
+/// Each of as many ranks as there are sets begins with the blocks of its own set in its output, and
+/// gets those of all sets. Short blocks are exchanged as in [`bruck`], long ones as in [`ring`].
 fn swap_sets(queue: &mut Appender, problem: &Problem, rank: usize, sets: &[Vec<(usize, usize)>]) {
     let ranks = sets.len();
     let to_left = |distance: usize| (rank + ranks - distance % ranks) % ranks;

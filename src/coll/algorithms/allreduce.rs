@@ -22,11 +22,11 @@ pub const ALGORITHMS: &[Algorithm] = &[
 ];
 
 /// Each rank combines a slice of the vector from the inputs of all ranks, in the order of ranks,
-/// and copies the result to all outputs, piece by piece, so that a piece is still in the cache.
-/// Each byte of the inputs is read once, each byte of the outputs written once. Disseminations
-/// before and after (log2(ranks) signals of each rank, for each queue) make sure that all ranks are
-/// ready at the beginning and that all are done at the end. Rank 0 alone combines short vectors:
-/// two signals for each other rank in all, of which two follow each other.
+/// and copies the result to all outputs. It does so piece by piece, so that a piece is still in the
+/// cache when it is copied. Each byte of the inputs is read once, and each byte of the outputs is
+/// written once. A dissemination before (log2(ranks) signals of each rank, for each queue) ensures
+/// that all ranks are ready, and one after that all are done. Rank 0 alone combines short vectors.
+/// Then rank 0 and each other rank exchange two signals, and two signals follow each other.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     if is_small(problem, size) {
@@ -41,10 +41,11 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// In step k a rank exchanges all it has with the rank whose number differs in bit k: log2(ranks)
-/// steps, each of which sends and combines the whole vector. There are no other signals: each step
-/// receives into a place of its own, and the next round uses another copy of it. A sender has had a
-/// signal of the receiver in this round, so the receiver has read what it got in the round before.
+/// In step k a rank exchanges its partial result with the rank whose number differs in bit k. There
+/// are log2(ranks) steps, each of which sends and combines the whole vector. No signal reports that
+/// a place is free: each step receives into a place of its own, which exists in two copies that
+/// rounds use in turn. A sender that writes a copy again has had a signal of the receiver in the
+/// round between, so the receiver has read what was there.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (core, size) = (Core::of(problem.ranks), problem.bytes());
     let steps = core.size.ilog2();
@@ -71,13 +72,13 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
 
 /// Rabenseifner's algorithm: in step k a rank exchanges half of the part that it is still
 /// responsible for with the rank whose number differs in bit k, and combines the half that it
-/// keeps. Then the same steps run backwards with results. 2 log2(ranks) steps; twice the vector's
-/// bytes less one share are sent, and once the vector's bytes are combined. When a partner sends
-/// its result, it has read what it was sent before.
+/// keeps. Then the steps are repeated in reverse order with results. In 2 log2(ranks) steps a rank
+/// sends twice the vector's bytes less two shares, and combines the vector's bytes less one share.
+/// A partner that sends its result has read what it was sent before, so no other signals are
+/// necessary.
 fn rabenseifner(problem: &Problem, rank: usize) -> Program {
     let core = Core::of(problem.ranks);
-    // The largest share of a rank in a chunk. The places into which the steps receive lie one
-    // behind the other.
+    // The largest share of a rank in a chunk. The places into which the steps receive are adjacent.
     let share = problem.count.div_ceil(chunks(problem) as u64).div_ceil(core.size as u64);
     let room = share * problem.width * core.size as u64;
     let places = chunks(problem) as u64 * 2 * room;
@@ -136,7 +137,7 @@ struct Range {
     size: u64,
 }
 
-/// The lower rank of a pair gives its bytes to its partner, which waits for them, and waits for the
+/// The steps of the lower rank of a pair: it copies its bytes to its partner and waits for the
 /// result.
 fn give_to_partner(
     queue: &mut Appender,
@@ -152,8 +153,8 @@ fn give_to_partner(
     queue.signal(partner, number).wait(partner, 1);
 }
 
-/// Returns the place of the bytes with which the rank begins: its input, or the combination of its
-/// input with the bytes of its partner, which come to `from`.
+/// Appends the combination of the rank's input with the bytes of its partner, if it has one; they
+/// arrive at `from`. Returns the place of the result, or of the input.
 fn combine_partners(
     queue: &mut Appender,
     problem: &Problem,
@@ -185,15 +186,14 @@ fn return_to_partner(
     queue.signal(partner, number);
 }
 
-/// Orders two operands by rank: what number `own` has, and what it got in step `step`.
+/// Orders two operands of step `step` by rank: those of number `own` and of its partner.
 fn in_order(own: usize, step: u32, mine: Place, got: Place) -> (Place, Place) {
     if own >> step & 1 == 0 { (mine, got) } else { (got, mine) }
 }
 
-/// Each block travels around the ring once to be combined, beginning right of the rank where it
-/// will be complete, and once more as a result: 2 (ranks - 1) steps, in each of which a rank sends
-/// a block to its right neighbour. No algorithm lets fewer bytes leave a rank (Patarasuk and Yuan
-/// 2009).
+/// The ring: each block passes all ranks once to be combined, beginning right of the rank where it
+/// will be complete, and once more as a result. In each of 2 (ranks - 1) steps a rank sends a block
+/// to its right neighbour. In no algorithm a rank sends fewer bytes (Patarasuk and Yuan 2009).
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
@@ -235,9 +235,9 @@ fn ring(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Each rank puts its vector into a slot of every other rank, and combines what it got in the order
-/// of ranks. No signal waits for another one; ranks * (ranks - 1) in all. For small sizes on few
-/// ranks.
+/// Each rank puts its vector into a slot of every other rank, and combines the vectors that it has
+/// received in the order of ranks. There are ranks * (ranks - 1) signals, none of which depends on
+/// another one. For small sizes on few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let own = problem.source(rank, 0, 0);
     exchange(
@@ -285,11 +285,11 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Slices of up to so many bytes go between nodes by recursive doubling, which sends few messages;
-/// larger ones by Rabenseifner's algorithm, which sends few bytes.
+/// The largest slice that nodes combine by recursive doubling, which sends few messages. Larger
+/// ones they combine by Rabenseifner's algorithm, which sends few bytes.
 const SHORT: u64 = 16 << 10;
 
-/// The first `owners` ranks combine a slice each of all vectors, into their own outputs.
+/// Each of the first `owners` ranks combines its slice of all vectors into its own output.
 fn combine_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
     let ranks = problem.ranks;
     single(if rank < owners { piece(problem) } else { 0 }, |queue| {

@@ -19,10 +19,10 @@ fn copy_own(share: &Share, queue: &mut Appender, rank: usize) {
     share.copy(queue, from, to, size(problem, rank, rank));
 }
 
-/// Single copy: each rank copies its blocks from the inputs of the others, beginning with its right
-/// neighbour's, so that not all ranks read from the same one. Two signals follow each other (the
-/// owner is ready; the block has been read), 2 (n - 1) in all for each rank. Empty blocks are not
-/// signalled. In place: see [`swap`].
+/// Single copy: each rank copies its blocks from the inputs of the others. It begins with its right
+/// neighbour, so that not all ranks read from one rank. Two signals follow each other (the owner is
+/// ready; the block was read), and each rank sends 2 (n - 1). There are no signals for empty
+/// blocks. In place: see [`swap`].
 fn direct(problem: &Problem, rank: usize) -> Program {
     if problem.in_place {
         return swap(problem, rank);
@@ -48,11 +48,11 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// In place: one rank of each pair swaps their two blocks, piece by piece through scratch memory of
-/// one piece, which stays in its cache: three copies for two pieces. A rank does so with the half
-/// of the ranks that follows it; the two ranks of a pair at half the distance divide its shares
-/// between them. The blocks that two ranks have for each other have one size, or no plan is made
-/// (`coll::tables`).
+/// In place: one rank of each pair swaps the two blocks of the pair. It does so piece by piece
+/// through scratch memory of one piece, which stays in its cache, with three copies for two pieces.
+/// A rank does this for the half of the ranks that follows it. If the number of ranks is even, two
+/// opposite ranks divide the shares of their pair between them. The blocks that two ranks have for
+/// each other have one size, or no plan is made (`coll::tables`).
 fn swap(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let mut program = shares(problem, |share, queue| {
@@ -92,10 +92,10 @@ fn swap(problem: &Problem, rank: usize) -> Program {
 }
 
 /// One pair after the other: in step k a rank writes to the rank k to its right, the rank k to its
-/// left writes to it, and it goes on when both are done. n - 1 steps of two signals each. The ranks
-/// disturb each other less than if all began at once (Thakur, Rabenseifner and Gropp, "Optimization
-/// of collective communication operations in MPICH", 2005). In place each rank sends from a copy of
-/// its input.
+/// left writes to it, and the step ends when both writes are done. There are n - 1 steps of two
+/// signals each. Each memory is the target of only one rank at a time (Thakur, Rabenseifner and
+/// Gropp, "Optimization of collective communication operations in MPICH", 2005). In place each rank
+/// sends from a copy of its input.
 fn pairwise(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     // Where the block for a peer lies in the copy.
@@ -116,8 +116,8 @@ fn pairwise(problem: &Problem, rank: usize) -> Program {
         }
         for step in 1..ranks {
             let (right, left) = ((rank + step) % ranks, (rank + ranks - step) % ranks);
-            // In step n - step the same two ranks meet with exchanged roles, and the signal of the
-            // earlier of the two steps counts as well.
+            // In step n - step these two ranks have exchanged roles, and the count of signals
+            // includes that of the earlier of the two steps.
             let earlier = (u32::from(2 * step > ranks), u32::from(2 * step >= ranks));
             queue.signal(left, share.number).wait(right, 1 + earlier.0);
             share.copy(
@@ -133,18 +133,18 @@ fn pairwise(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// Bruck's algorithm, for small blocks: the block for the rank i to the right travels there in hops
-/// of 2^k for the bits k of i; all blocks with bit k travel together. log n signals follow each
-/// other instead of n - 1; each rank copies n/2 blocks in each of log n steps (Bruck, Ho, Kipnis,
-/// Upfal and Weathersby, "Efficient algorithms for all-to-all communications in multiport
-/// message-passing systems", 1997). The first hop of a block starts in the sender's input and the
-/// last one ends in the receiver's output, so only the hops between them need scratch memory.
+/// Bruck's algorithm, for small blocks: the block for the rank i to the right is sent there in hops
+/// of 2^k for the bits k of i, and all blocks with bit k are sent together. Only log n signals
+/// follow each other. Each rank copies n/2 blocks in each of log n steps (Bruck, Ho, Kipnis, Upfal
+/// and Weathersby, "Efficient algorithms for all-to-all communications in multiport message-passing
+/// systems", 1997). The first hop of a block starts in the sender's input and the last one ends in
+/// the receiver's output, so only the hops between them need scratch memory.
 fn bruck(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let kept = if problem.in_place { ranks as u64 * bytes } else { 0 };
     let saved = saved(problem, rank, 0);
     single(problem, saved.offset + kept, |share, queue| {
-        // In place the output is filled while the input is still needed.
+        // In place later steps overwrite the input, which is still needed.
         share.copy(queue, receive(rank, 0), saved, kept);
         for distance in distances(ranks) {
             queue.signal((rank + ranks - distance) % ranks, 0);
@@ -164,8 +164,8 @@ fn bruck(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// The place of the saved block of `rank` for `peer`, in place: behind the blocks that pass
-/// through.
+/// In place: the place of the saved block of `rank` for `peer`, after the slots of blocks between
+/// their hops.
 fn saved(problem: &Problem, rank: usize, peer: usize) -> Place {
     let passing = (distances(problem.ranks).count() - 1) * (problem.ranks / 2);
     scratch(rank, (passing + peer) as u64 * problem.bytes())
@@ -194,18 +194,18 @@ fn after_hop(problem: &Problem, rank: usize, block: usize, hop: usize) -> Place 
     scratch(rank, slot as u64 * problem.bytes())
 }
 
-/// Two levels: the leader of each node collects the blocks of its node for each node, puts them
-/// there as one message, and distributes what comes to its node. One message for each pair of
-/// nodes, and two more copies: for short blocks. Leaders put without waiting for the receiver, into
-/// one of two copies of its memory: a leader that puts has had a message of the receiver in the
-/// round before.
+/// Two levels: the leader of each node collects the blocks of its node for each other node, puts
+/// them to the leader there as one message, and distributes the blocks that arrive. There is one
+/// message for each pair of nodes, but two more copies of each block, so it is for short blocks.
+/// Leaders put into one of two copies of the receiver's memory without waiting for the receiver: a
+/// leader that puts has had a message of the receiver in the round before.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, bytes) = (nodes(problem), problem.bytes());
     let leaders = nodes.indices(0);
     let count = |node: usize| nodes.members(node).len() as u64;
     let before = |node: usize| (0..node).map(count).sum::<u64>();
-    // Offsets at a leader: the blocks of node `of` for node `other`, and the blocks that come to
-    // node `of` from `other`; each ordered by receiver, then sender.
+    // Offsets at a leader: of the blocks of node `of` for node `other`, and of the blocks that node
+    // `of` gets from node `other`. Both are ordered by receiver, then sender.
     let out = |of: usize, other: usize| count(of) * before(other) * bytes;
     let came = |of: usize, other: usize| count(of) * problem.ranks as u64 * bytes + out(of, other);
     in_turn(rank, |rank| {

@@ -1,11 +1,11 @@
-//! The algorithm of a team with one rank: its input is its output.
+//! The algorithm of a team with one rank, which copies its input to its output.
 
 use crate::coll::algorithms::Algorithm;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::Program;
 
-/// Solves every operation of a single rank. It is in no table, so the other algorithms need not
-/// handle one rank.
+/// Solves every operation of a single rank, so the other algorithms need not handle one rank. It is
+/// in no table.
 pub static ALONE: Algorithm = Algorithm {
     operation: Operation::Barrier,
     name: "alone",

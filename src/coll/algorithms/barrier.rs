@@ -1,14 +1,14 @@
-//! Barriers: no rank leaves before all ranks have come. Whichever thread runs a step, it runs only
-//! after its owner has started the round; so it is enough that the last wait of each rank follows a
-//! signal of every other rank.
+//! Barriers: no rank leaves before all ranks have come. A step runs only after its owner has
+//! started the round, whichever thread runs it. So it is enough that the last wait of each rank
+//! follows, directly or through others, a signal of every other rank.
 
 use super::Algorithm;
 use super::levels::{Part, Parts, in_turn, nodes};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program};
 
-/// Children of a rank in the tree. They are few, so that the parent's signals to them, one after
-/// another, take no longer than a further level of the tree would.
+/// Children of a rank in the tree. With more of them the parent's signals, which it sends one after
+/// another, would take longer than a further level of the tree.
 const ARITY: usize = 4;
 
 /// The algorithms of this file.
@@ -19,9 +19,9 @@ pub const ALGORITHMS: &[Algorithm] = &[
 ];
 
 /// Dissemination (Hensgen, Finkel and Manber, 1988): in step k each rank signals the rank 2^k to
-/// its right and waits for the rank 2^k to its left, after which it knows that 2^(k+1) ranks have
-/// come. ceil(log2 p) signals follow each other, of p * ceil(log2 p) in all: the shortest path, as
-/// long as each rank has a core.
+/// its right and waits for the rank 2^k to its left. It then knows that 2^(k+1) ranks have come.
+/// There are p * ceil(log2 p) signals, of which ceil(log2 p) follow each other. It is the fastest
+/// if each rank has a core.
 fn dissemination(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let mut program = Program::new(1);
@@ -36,7 +36,8 @@ fn dissemination(problem: &Problem, rank: usize) -> Program {
 }
 
 /// A tree: each rank waits for its children, signals its parent, waits for the parent, and signals
-/// its children. 2 log_k p levels, but only 2 (p - 1) signals in all: best where ranks share cores.
+/// its children. About 2 log_k p signals follow each other, but there are only 2 (p - 1), so it is
+/// the fastest if ranks share cores.
 fn tree(problem: &Problem, rank: usize) -> Program {
     let mut program = Program::new(1);
     let mut queue = program.queue(0);

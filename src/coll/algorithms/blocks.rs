@@ -1,18 +1,18 @@
-//! How blocks are divided and counted: shares and pieces, runs of neighbouring blocks, binomial
-//! trees.
+//! How algorithms divide and number blocks: shares and pieces, runs of adjacent blocks, and
+//! binomial trees.
 
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program};
 
-/// Most queues among which a program divides its blocks. There are not more than the problem
-/// allows, nor more than threads to run them, since each queue costs every start the transfer of a
-/// cache line.
+/// The most queues among which a program divides its blocks. There are at most as many as the
+/// problem allows, and as there are ranks to run them, since each start of a queue takes the
+/// transfer of a cache line.
 pub fn most_shares(problem: &Problem) -> u64 {
     problem.ranks.min(problem.queues).min(4) as u64
 }
 
-/// One of the queues of a program, each of which handles its share of every block. They run side by
-/// side, so that idle ranks can run some of them.
+/// One of the queues of a program. Each queue handles its share of every block. The queues are
+/// independent, so that idle ranks can run some of them.
 pub struct Share<'a> {
     /// The problem to solve.
     pub problem: &'a Problem,
@@ -23,7 +23,7 @@ pub struct Share<'a> {
 
 impl Share<'_> {
     /// The pieces of a block of `size` bytes that are in this share: offset and length of each.
-    /// They are adjacent; where the pieces do not divide evenly the first shares have one more.
+    /// They are adjacent. If the pieces do not divide evenly, the first shares have one more.
     pub fn pieces(&self, size: u64) -> impl Iterator<Item = (u64, u64)> + use<> {
         let all = self.problem.segments(size).count();
         let (each, more) = (all / self.shares, all % self.shares);
@@ -45,8 +45,8 @@ impl Share<'_> {
 }
 
 /// Every rank but the root copies its own block, `size(rank)` bytes from `ends.0` to `ends.1`, when
-/// the root is ready; all ranks do so side by side. The root sends n - 1 signals and waits for as
-/// many.
+/// the root is ready. All ranks copy at the same time. The root sends n - 1 signals and waits for
+/// as many.
 pub fn with_root(
     problem: &Problem,
     rank: usize,
@@ -106,9 +106,9 @@ pub fn distances(ranks: usize) -> impl DoubleEndedIterator<Item = usize> + Clone
     (0..ranks.next_power_of_two().trailing_zeros()).map(|step| 1 << step)
 }
 
-/// `count` equal blocks from that of rank `first` on, where rank 0 follows the last rank, as at
-/// most two runs of neighbours: the first rank of each run, how many blocks come before the run,
-/// and how many it has.
+/// The `count` blocks from that of rank `first` on, where rank 0 follows the last rank, as at most
+/// two runs of adjacent blocks. A run: its first rank, how many blocks come before it, and how many
+/// it has.
 pub fn runs(ranks: usize, first: usize, count: usize) -> [(usize, usize, usize); 2] {
     let first = first % ranks;
     let head = count.min(ranks - first);
@@ -149,7 +149,8 @@ impl Node {
         low.min(self.ranks - self.number)
     }
 
-    /// Its children, smallest subtree first (but the last subtree may be cut short).
+    /// Its children, in the order of the sizes of their subtrees, except that the last subtree may
+    /// be incomplete.
     pub fn children(self) -> impl DoubleEndedIterator<Item = Node> {
         distances(self.size()).map(move |distance| Node { number: self.number + distance, ..self })
     }

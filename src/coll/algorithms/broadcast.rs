@@ -1,6 +1,6 @@
-//! Broadcasts. The vector lies in the output buffer of every rank, at the root from the beginning.
-//! Except in `eager`, a rank signals that it is ready, and a rank that has the data copies them
-//! straight into its buffer and signals back.
+//! Broadcasts. The output buffer of every rank gets the vector; that of the root has it from the
+//! beginning. Except in `eager`, a rank signals that it is ready, and a rank that has the data
+//! copies them straight into that rank's buffer and signals back.
 //!
 //! Nodes of the trees are numbered from the root: node 0 is the root, node v the rank v further on.
 
@@ -22,30 +22,31 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Broadcast, "two_level", two_level),
 ];
 
-/// How many rounds a root may be ahead where a cell holds the data: it can run so many while it has
-/// a core, before the others get theirs. A power of two.
+/// How many rounds a root may be ahead if a cell holds the data. A root that has a core can run
+/// about so many rounds before the other ranks get a core. A power of two.
 const AHEAD: u32 = 64;
-/// Like `AHEAD`, for more than two ranks and up to DEEP bytes. Two ranks that have a core each are
-/// hardly ever apart, and fewer lines stay in closer caches.
+/// Like `AHEAD`, for more than two ranks and up to DEEP bytes that no cell holds. Two ranks with a
+/// core each are hardly ever several rounds apart. They have two copies, which stay in closer
+/// caches.
 const AHEAD_BEYOND: u32 = 16;
 const DEEP: u64 = 256;
 
-/// Binomial tree: a rank that has the data passes them on to the node half as far away as the time
-/// before. ceil(log2 p) signals follow each other, the fewest possible if a node signals one other
-/// at a time: for small sizes.
+/// Binomial tree: a rank that has the data sends them to nodes at distances that halve each time.
+/// ceil(log2 p) signals follow each other, the fewest possible if a node signals one node at a
+/// time. For small sizes.
 fn binomial(problem: &Problem, rank: usize) -> Program {
     in_shares(problem, rank, Tree::Binomial, 1)
 }
 
-/// Chain: each node passes each segment on to the next one. The last node has the first segment
-/// after p - 1 signals, but each node sends every byte only once: for large sizes on few ranks that
-/// have a core each.
+/// Chain: each node sends each segment to the next node. The last node gets the first segment after
+/// p - 1 signals, but each node sends every byte only once. For large sizes on few ranks that have
+/// a core each.
 fn chain(problem: &Problem, rank: usize) -> Program {
     in_shares(problem, rank, Tree::Heap { arity: 1, turn: 0 }, 2)
 }
 
-/// Like `chain`, with four children: log4 p levels; a node with children sends each byte four
-/// times.
+/// Like `chain`, but a tree with four children of each node. It has log4 p levels, and a node with
+/// children sends each byte up to four times.
 fn kary(problem: &Problem, rank: usize) -> Program {
     in_shares(problem, rank, Tree::Heap { arity: 4, turn: 0 }, 2)
 }
@@ -58,12 +59,12 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     in_shares(problem, rank, Tree::Heap { arity: 8, turn: 0 }, most_shares(problem))
 }
 
-/// Eager: a rank that has the data puts them into the scratch memory of up to eight ranks, which
-/// copy them from there and pass them on. No rank signals that it is ready: there are several
-/// copies of the scratch memory, one for each of some consecutive rounds, and a copy is written
-/// again when its owner has signalled that it was read. So the root may run as many rounds ahead.
-/// That signal is sent, and waited for, once in a quarter of these rounds. If the data are small
-/// enough, the scratch memory is a cell, which holds the signal too. For small sizes.
+/// Eager: a rank that has the data puts them into the scratch memory of up to eight ranks, which do
+/// the same. No rank signals that it is ready: the scratch memory exists in several copies, which
+/// rounds use in turn. A copy may be written again when its owner has signalled that it was read.
+/// So the root may be as many rounds ahead as there are copies. An owner sends this signal once for
+/// a quarter of the copies. If the data are small enough, the scratch memory is a cell, which holds
+/// the signal too. For small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let tree = Tree::Heap { arity: 8, turn: 0 };
@@ -106,11 +107,11 @@ fn eager(problem: &Problem, rank: usize) -> Program {
 }
 
 /// After Trinaryx3, Fujitsu's broadcast of the K computer and the FX100: the vector is cut into
-/// three fragments, and each travels down a ternary tree of its own, as a pipeline of segments. The
-/// published algorithm embeds three trees without common edges in a torus. A node has no torus;
-/// here the trees are rotated against each other so that no rank but the root has children in more
-/// than one. So each rank sends at most one vector (the root three), and the trees work at the same
-/// time.
+/// three fragments, and each is sent down a ternary tree of its own, as a pipeline of segments. The
+/// published algorithm embeds three trees without common edges in a torus. Ranks that share memory
+/// have no torus. Here the trees are rotated against each other so that no rank but the root has
+/// children in more than one. So the three trees work at the same time, and no rank sends more than
+/// one vector, or the root three.
 fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     let mut program = Program::new(3);
     for fragment in 0..3 {
@@ -120,17 +121,17 @@ fn trinaryx3(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// The tree of a fragment. Of the ranks besides the root less than a third have children in it.
+/// The tree of a fragment. Apart from the root, less than a third of the ranks have children in it.
 fn ternary(ranks: usize, fragment: usize) -> Tree {
     Tree::Heap { arity: 3, turn: fragment * ((ranks - 1) / 3) }
 }
 
-/// Which node passes data on to which.
+/// A tree of nodes. A node sends the data to its children.
 #[derive(Clone, Copy)]
 enum Tree {
     Binomial,
-    /// A complete tree, filled level by level: with the root, then with the nodes from `1 + turn`
-    /// on, round to `turn`.
+    /// A complete tree, filled level by level with the root, then the nodes from `1 + turn` to the
+    /// last one, then those from 1 to `turn`.
     Heap {
         arity: usize,
         turn: usize,
@@ -174,13 +175,14 @@ impl Tree {
     }
 }
 
-/// How many nodes the binomial tree has from `node` downwards: `node` and those that follow it.
+/// The number of nodes in the subtree of `node` in the binomial tree. They are numbered from `node`
+/// on.
 fn span(ranks: usize, node: usize) -> usize {
     let whole = if node == 0 { ranks } else { 1 << node.trailing_zeros() };
     whole.min(ranks - node)
 }
 
-/// Pushes the vector down a tree; a large one in up to `shares` parts at the same time.
+/// Sends the vector down a tree. A large vector is sent in up to `shares` parts at the same time.
 fn in_shares(problem: &Problem, rank: usize, tree: Tree, shares: u64) -> Program {
     let shares = (problem.bytes() / problem.segment).clamp(1, shares) as usize;
     let mut program = Program::new(shares);
@@ -191,8 +193,8 @@ fn in_shares(problem: &Problem, rank: usize, tree: Tree, shares: u64) -> Program
     program
 }
 
-/// Pushes a slice of the vector down a tree, segment by segment. A node without children is
-/// signalled only once, when the whole slice has come.
+/// Sends a slice of the vector down a tree, segment by segment. A node without children gets only
+/// one signal, after the last segment.
 fn push(
     problem: &Problem,
     rank: usize,
@@ -218,7 +220,8 @@ fn push(
         queue.wait(parent, 1);
         return;
     }
-    // Waits for the first child before the data come, so that one step less remains then.
+    // This wait comes before the wait for the data, so that fewer steps remain when the data
+    // arrive.
     queue.wait(children[0].0, 1);
     let mut segments = problem.segments(slice.size).collect::<Vec<_>>();
     if segments.is_empty() {
@@ -242,10 +245,10 @@ fn push(
 }
 
 /// Scatter and allgather (van de Geijn and others, 1994): the vector is cut into a block for each
-/// node. Down a binomial tree each node gets its own block and those of all nodes below it; then
-/// the blocks travel around a ring, to the nodes that do not have them yet. Each node receives
-/// every byte once and sends less than two vectors, also the root. ceil(log2 p) + p - 1 signals
-/// follow each other: for large sizes on many ranks.
+/// node. Down a binomial tree each node gets its own block and those of all nodes below it. Then
+/// the blocks are sent around a ring, to the nodes that do not have them yet. Each node receives
+/// every byte once, and each node, also the root, sends less than two vectors. ceil(log2 p) + p - 1
+/// signals follow each other. For large sizes on many ranks.
 fn scatter_allgather(problem: &Problem, rank: usize) -> Program {
     let most = problem.queues.min(2) as u64;
     let shares = (problem.bytes() / problem.segment / problem.ranks as u64).clamp(1, most) as usize;
@@ -290,9 +293,9 @@ fn scatter_and_ring(
         copy(&mut queue, rank_of(child), child, child + span(ranks, child));
     }
 
-    // Around the ring come the blocks node - 1, node - 2 and so on, unless the scatter has brought
-    // them. The right neighbour is ready: it is a child, or a node above has served it before it
-    // served this one.
+    // The left neighbour sends the blocks node - 1, node - 2 and so on, up to those that the
+    // scatter has brought. The right neighbour is ready: it is a child of this node, or a node
+    // above both has sent to it before it sent to this one.
     let missing = |node: usize| ranks - span(ranks, node);
     let before = usize::from(parent == Some(left));
     for step in 0..missing(right) {
@@ -307,8 +310,8 @@ fn scatter_and_ring(
     }
 }
 
-/// Two levels: from the root to one rank of each other node, then from these to the ranks of their
-/// nodes. Each byte enters a node once.
+/// Two levels: the root sends to one rank of each other node, and that rank sends to the ranks of
+/// its node. Each byte enters a node once.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let nodes = nodes(problem);
     let leaders = nodes.leaders(problem.root);
@@ -330,14 +333,15 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes the root puts to each of them, if the vector has at most `SHORT` bytes.
+/// The most nodes to each of which the root puts the vector itself, if it has at most `SHORT`
+/// bytes.
 const FEW: usize = 16;
 /// See `FEW`.
 const SHORT: u64 = 8 << 10;
-/// Vectors of up to so many bytes go between nodes by a binomial tree, which sends few messages;
-/// larger ones by scatter and allgather, which send few bytes.
+/// The longest vector that nodes send by a binomial tree, which takes few messages. Longer ones
+/// they send by scatter and allgather, which send few bytes.
 const LONG: u64 = 128 << 10;
-/// Up to so many bytes the algorithm inside a node is `eager`.
+/// The longest vector for which the algorithm inside a node is `eager`.
 const EAGER_INSIDE: u64 = 2 << 10;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Eager algorithms: a rank that has data puts them into scratch memory of the receiver, which need
-//! not be ready. Only a rank's own steps touch its user's buffers. Each byte is copied twice, so
-//! this is for small sizes.
+//! not be ready. Only a rank's own steps access the buffers of its user. Each byte is copied twice,
+//! so this is for small sizes.
 //!
 //! Every rank has a slot for each rank that sends to it. A slot of up to 60 bytes is a cell, whose
 //! line holds data and signal. Each slot exists in several copies, which rounds use in turn. A
 //! sender must not overwrite a slot that was not read yet:
 //!
-//! - **one way** (rooted operations, scan): once in a quarter of the turns the receiver signals
-//!   what it has read, and the sender waits for that signal as often. So the sender may be up to
-//!   three quarters of the turns ahead without waiting.
+//! - **one way** (rooted operations, scan): after each quarter of the copies the receiver signals
+//!   that it has read them, and the sender waits for this signal before it writes them again. So
+//!   the sender may be three quarters of the copies ahead without waiting.
 //! - **mutual** (in each round every rank waits for every other one): two turns are enough, and the
 //!   receiver signals nothing. A sender that begins round n + 1 has the receiver's data of round n;
 //!   so the receiver has ended round n - 1 and has read the slot of that round.
@@ -17,10 +17,10 @@ use super::blocks::others;
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, CELL, CELL_WORD, Place, Program, cell, scratch};
 
-/// Most turns. A sender that has a core can run so many rounds before the receiver, which may have
-/// to wait for its core, reads them.
+/// The most copies, here called turns. A sender that has a core can run about so many rounds before
+/// a receiver that waits for a core reads the first one.
 const MOST_TURNS: u64 = 256;
-/// All copies of one rank's slots take at most so many bytes, unless there are only two: more would
+/// The most bytes of all copies of one rank's slots, unless there are only two copies. More would
 /// not stay in the caches.
 const ALL_TURNS: u64 = 32 << 10;
 
@@ -33,8 +33,8 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For blocks of `bytes` bytes. In a round a rank receives up to `most` blocks and sends none
-    /// back.
+    /// Slots for blocks of `bytes` bytes. In a round a rank receives up to `most` blocks, and the
+    /// senders receive none from it.
     pub fn one_way(bytes: u64, most: usize) -> Slots {
         let slots = Slots { bytes, turns: 0, one_way: true };
         let turns = ALL_TURNS / (slots.size() * most as u64);
@@ -56,7 +56,7 @@ impl Slots {
         self.bytes.next_multiple_of(CELL).max(CELL)
     }
 
-    /// Once in how many rounds the receiver signals what it has read.
+    /// The number of rounds after which the receiver signals that it has read their slots.
     fn every(&self) -> u32 {
         (self.turns / 4).max(1)
     }
@@ -77,8 +77,8 @@ impl Slots {
         }
     }
 
-    /// Puts the bytes at `from` into slot `number` of `to` as soon as that may be overwritten, and
-    /// signals.
+    /// Puts the bytes at `from` into slot `number` of `to` and signals. If necessary, it first
+    /// waits until the slot may be overwritten.
     pub fn put(&self, queue: &mut Appender, from: Place, to: usize, number: usize) {
         if self.one_way {
             queue.wait_read(to, self.turns, self.every());
@@ -90,8 +90,8 @@ impl Slots {
         };
     }
 
-    /// Lets the next step wait for what `from` puts into slot `number` of `rank`, the owner of this
-    /// program. Returns the slot.
+    /// Makes the next step wait until `from` has put data into slot `number` of `rank`, the owner
+    /// of this program. Returns the slot.
     pub fn wait(&self, queue: &mut Appender, from: usize, rank: usize, number: usize) -> Place {
         match self.is_cell() {
             true => queue.wait_cell(from, number),
@@ -100,7 +100,7 @@ impl Slots {
         self.place(rank, number)
     }
 
-    /// Signals, where a signal is needed, that the steps so far have read what `from` has put.
+    /// Signals to `from`, if it needs the signal, that the steps so far have read its slot.
     pub fn has_read(&self, queue: &mut Appender, from: usize) {
         if self.one_way {
             queue.signal_every(from, 0, self.every());
@@ -113,9 +113,9 @@ pub fn number(peer: usize, rank: usize) -> usize {
     peer - usize::from(peer > rank)
 }
 
-/// Combines the bytes in the slots of `rank` with its own ones, in the order of ranks. `ends`:
-/// where its own bytes lie and where the result goes, which may be the same place. Partial results
-/// lie in an additional slot, the last one.
+/// Combines the bytes in the slots of `rank` with its own bytes, in the order of ranks. `ends`: the
+/// place of its own bytes and that of the result, which may be equal. Partial results are stored in
+/// an additional slot, the last one.
 pub fn fold(
     queue: &mut Appender,
     problem: &Problem,
@@ -146,8 +146,8 @@ pub fn fold(
     }
 }
 
-/// A round in which every rank has a block for every other one. `from(peer)`: where the block for
-/// `peer` lies. `fill` appends the steps that take the blocks which arrive.
+/// A program in which every rank has a block for every other one. `from(peer)`: the place of the
+/// block for `peer`. `fill` appends the steps that use the blocks which arrive.
 pub fn exchange(
     problem: &Problem,
     rank: usize,
@@ -170,7 +170,7 @@ pub fn exchange_blocks(problem: &Problem, rank: usize) -> Program {
     let from = |peer: usize| problem.source(rank, peer, 0);
     exchange(problem, rank, bytes, from, |queue, slots| {
         queue.copy(from(rank), problem.target(rank, rank, 0), bytes);
-        // In the order in which the other ranks put them if all are in step.
+        // This is the order in which the blocks arrive if all ranks begin at the same time.
         for peer in others(rank, problem.ranks).rev() {
             let slot = slots.wait(queue, peer, rank, number(peer, rank));
             queue.copy(slot, problem.target(rank, peer, 0), bytes);

@@ -16,9 +16,9 @@ pub const ALGORITHMS: &[Algorithm] = &[
 ];
 
 /// A chain, piece by piece: a rank combines the result and the input of the rank before it,
-/// straight from their buffers. As few bytes as possible are moved and combined; the first piece
-/// needs as many steps as there are ranks. A rank ends when the rank behind it has read its
-/// buffers. In place the result overwrites the input, so a rank keeps the combination of both in
+/// straight from that rank's buffers. No algorithm moves or combines fewer bytes, but the first
+/// piece needs as many steps as there are ranks. A rank ends when the next rank has read its
+/// buffers. In place the result overwrites the input. So a rank keeps the combination of both in
 /// scratch memory for the next rank, and copies its own result from the rank before it.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let queues = queues(problem, problem.bytes());
@@ -70,11 +70,11 @@ fn inclusive(problem: &Problem, rank: usize, offset: u64) -> Place {
     if rank == 0 { problem.source(0, 0, offset) } else { scratch(rank, offset) }
 }
 
-/// In step k a rank sends the combination of 2^k vectors that ends with its own to the rank 2^k
-/// further on (Hillis and Steele 1986): log2(ranks) steps. Each step sends the whole vector and
-/// combines twice, once into the vector that the next step sends and once into the result, which
-/// does not contain the rank's own vector. Each step has a place of its own for the vector that it
-/// receives, and a signal reports to the sender that the place is free.
+/// In step k a rank sends the combination of the 2^k vectors up to its own to the rank whose number
+/// is larger by 2^k (Hillis and Steele 1986). There are log2(ranks) steps. Each step sends the
+/// whole vector and combines twice, once into the vector that the next step sends and once into the
+/// result, which does not contain the rank's own vector. Each step has a place of its own for the
+/// vector that it receives, and a signal reports to the sender that the place is free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;
@@ -95,7 +95,7 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
                 continue;
             }
             queue.wait(rank - distance, 1);
-            // In place this must come before the result overwrites the own vector.
+            // In place this must come before the result overwrites this rank's vector.
             if rank + 2 * distance < ranks {
                 let sum = scratch(rank, steps * size);
                 combine(queue, problem, [slot(rank), partial, sum], size);
@@ -109,8 +109,9 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// The chain of the inclusive scan's `eager`: a rank finds its result in its slot, and puts that
-/// combined with its own input into the slot of the next rank. For small sizes on few ranks.
+/// A chain, like `eager` of the inclusive scan: a rank gets its result in its slot, combines the
+/// result with its own input, and puts the combination into the slot of the next rank. For small
+/// sizes on few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let (bytes, last) = (problem.bytes(), rank + 1 == problem.ranks);
     let slots = Slots::one_way(bytes, 2);
@@ -122,7 +123,8 @@ fn eager(problem: &Problem, rank: usize) -> Program {
         }
         let before = slots.wait(queue, rank - 1, rank, 0);
         if !last {
-            // In place the result overwrites the own input.
+            // This comes before the copy of the result, which in place overwrites this rank's
+            // input.
             let sum = slots.place(rank, 1);
             queue.combine(before, own, sum, bytes);
             slots.put(queue, sum, rank + 1, 0);

@@ -6,11 +6,11 @@ use crate::coll::algorithms::eager::{Slots, number};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Program, scratch};
 
-/// Up the binomial tree: each node collects the blocks of its subtree in scratch memory and passes
-/// them on together; the root's children write to the root's output. For n ranks log n signals and
-/// copies follow each other; each block is copied once for each level (the tree of the MPI
-/// libraries: Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations
-/// in MPICH", 2005).
+/// Up the binomial tree: each node collects the blocks of its subtree in scratch memory and sends
+/// them together to its parent. The root's children write to the root's output. For n ranks log n
+/// signals and copies follow each other, and each block is copied once for each level (the tree of
+/// the MPI libraries: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+/// operations in MPICH", 2005).
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, bytes) = (Node::of(problem, rank), problem.bytes());
     let below = if node.number == 0 { 0 } else { node.size() - 1 };
@@ -43,9 +43,9 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Single copy: when the root is ready each rank copies its block to the root's output, all side by
-/// side. The root sends n - 1 signals and waits for as many; each byte is copied once, and not by
-/// the root.
+/// Single copy: when the root is ready each rank copies its block to the root's output, all at the
+/// same time. The root sends n - 1 signals and waits for as many. Each byte is copied once, and
+/// only its own block by the root.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let root = problem.root;
     let size = |peer| problem.receive_block(root, peer).size;
@@ -53,7 +53,8 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 }
 
 /// Each rank puts its block into a slot of the root, which copies the blocks to its output. A rank
-/// waits for the root only when its slots are full. The root has ranks - 1 steps: for small sizes.
+/// waits for the root only if its slots are full. It is for small sizes, since the root alone
+/// copies the blocks of all ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let bytes = problem.bytes();

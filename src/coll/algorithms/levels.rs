@@ -4,9 +4,9 @@
 //! put.
 //!
 //! In a part, ranks are numbered by their places in its list. All parts of a rank are in one queue,
-//! so the rank begins a part when it has ended the one before. The counts that a rank waits for go
-//! on from part to part. So two ranks may signal each other in several parts, if none of these uses
-//! cells or late waits between them.
+//! so the rank begins a part when it has ended the one before. The counts of signals that a rank
+//! waits for continue from part to part. So two ranks may signal each other in several parts,
+//! unless these parts use cells or late waits between the two.
 
 use super::alone::ALONE;
 use super::blocks::others;
@@ -21,9 +21,10 @@ use std::collections::HashMap;
 pub struct Part<'a> {
     ranks: Vec<usize>,
     program: Program,
-    /// Maps the part's Send and Receive to where they really lie.
+    /// Maps places in the part's inputs and outputs to their true places.
     place: Box<dyn Fn(Place) -> Place + 'a>,
-    /// Its scratch memory is the memory that the rank keeps for all parts ([`Parts::kept`]).
+    /// Whether its scratch memory is the memory that the rank keeps for all parts
+    /// ([`Parts::kept`]).
     keeps: bool,
 }
 
@@ -61,7 +62,7 @@ impl<'a> Part<'a> {
         Part { ranks: ranks.to_vec(), program, place, keeps: true }
     }
 
-    /// With `turns` copies of the scratch memory, used in turn.
+    /// Gives the part `turns` copies of the scratch memory, which rounds use in turn.
     pub fn in_turns(mut self, turns: u32) -> Part<'a> {
         self.program.turns = turns;
         self
@@ -84,7 +85,8 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The offset in the rank's scratch memory at which that of each part begins; then the end.
+    /// The offset in the rank's scratch memory at which the memory of each part begins, and last
+    /// the end.
     fn bases(&self) -> Vec<u64> {
         let mut bases = vec![self.kept.next_multiple_of(CELL)];
         for part in &self.parts {
@@ -101,7 +103,7 @@ pub fn in_turn<'a>(rank: usize, of: impl Fn(usize) -> Parts<'a>) -> Program {
     let mut bases = HashMap::from([(rank, own.bases())]);
     let scratch = bases[&rank][own.parts.len()];
     let mut program = Program { scratch, ..Program::new(1) };
-    // For each rank how many of its signals the parts so far have waited for.
+    // The number of signals of each rank that the parts so far have waited for.
     let mut waited: HashMap<usize, u32> = HashMap::new();
     for (number, part) in own.parts.iter().enumerate() {
         debug_assert!(part.program.queues.len() == 1, "a part has one queue");
@@ -172,8 +174,8 @@ pub fn nodes(problem: &Problem) -> Cow<'_, Nodes> {
     }
 }
 
-/// Begins a part in which the first `owners` ranks of a node work for all: afterwards each owner
-/// knows that all ranks of the node have begun the part.
+/// Begins a part in which the first `owners` ranks of a node work for all. After these steps each
+/// owner knows that all ranks of the node have begun the part.
 pub fn all_have_come(queue: &mut Appender, ranks: usize, rank: usize, owners: usize) {
     match owners {
         1 if rank > 0 => _ = queue.signal(0, 0),
@@ -182,8 +184,8 @@ pub fn all_have_come(queue: &mut Appender, ranks: usize, rank: usize, owners: us
     }
 }
 
-/// A part in which the owners `give` something to each other rank of their node. The owners already
-/// know that these ranks have begun it.
+/// A part in which the owners write data to each other rank of their node, by the steps that `give`
+/// appends. The owners know that these ranks are ready.
 pub fn distribute(
     queue: &mut Appender,
     (ranks, rank, owners): (usize, usize, usize),

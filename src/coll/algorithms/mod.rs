@@ -33,14 +33,14 @@ pub struct Algorithm {
     /// Whether it can solve a problem. Problems of one rank are solved by `alone` and never come
     /// here.
     pub fits: fn(&Problem) -> bool,
-    /// It combines strictly in the order of ranks, so the result is right for operations that do
-    /// not commute.
+    /// Whether it combines strictly in the order of ranks, so that the result is right for
+    /// operations that do not commute.
     pub ordered: bool,
-    /// Each byte is copied once, directly between users' buffers, without staging: for ranks that
-    /// share memory.
+    /// Whether each byte is copied once, directly between users' buffers, without staging. For
+    /// ranks that share memory.
     pub single_copy: bool,
-    /// Its steps may read memory of any rank, so all ranks must share memory. The steps of other
-    /// algorithms read memory of their own node only.
+    /// Whether its steps may read memory of any rank, so that all ranks must share memory. The
+    /// steps of other algorithms read memory of their own node only.
     pub pulls: bool,
 }
 

@@ -17,10 +17,9 @@ pub const ALGORITHMS: &[Algorithm] = &[
 ];
 
 /// Each rank combines a slice of the vector from the inputs of all ranks, in the order of ranks,
-/// into the root's output. Each byte is read once. Disseminations before and after (log2(ranks)
-/// signals of each rank, for each queue) make sure that all ranks are ready at the beginning and
-/// that all are done at the end. The root alone combines short vectors: two signals for each other
-/// rank.
+/// into the root's output. Each byte is read once. A dissemination before (log2(ranks) signals of
+/// each rank, for each queue) ensures that all ranks are ready, and one after that all are done.
+/// The root alone combines short vectors. Then the root and each other rank exchange two signals.
 fn direct(problem: &Problem, rank: usize) -> Program {
     if is_small(problem, problem.bytes()) {
         return by_root(problem, rank);
@@ -61,8 +60,8 @@ fn by_root(problem: &Problem, rank: usize) -> Program {
 }
 
 /// Each rank puts its vector into a slot of the root, which combines them in the order of ranks. A
-/// rank waits for the root only when its slots are full. The root has ranks - 1 steps: for small
-/// sizes.
+/// rank waits for the root only if its slots are full. It is for small sizes, since the root alone
+/// combines the vectors of all ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let slots = Slots::one_way(problem.bytes(), ranks);
@@ -75,11 +74,11 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     slots.program(ranks, |queue| eager::fold(queue, problem, slots, root, ends))
 }
 
-/// Up a binomial tree, piece by piece: a rank combines what its children have sent, and the last
-/// combination goes straight to its parent. A rank has space for two pieces of each child, and
-/// signals the child when it may send the next one; so it needs little memory however long the
-/// vector is. log2(ranks) steps for the first piece; an inner node handles the whole vector once
-/// for each child. Not in the order of ranks, unless the root is rank 0.
+/// Up a binomial tree, piece by piece: a rank combines the pieces of its children, and writes the
+/// last combination straight to its parent. A rank has space for two pieces of each child, and
+/// signals the child when it may send the next one. So it needs little memory however long the
+/// vector is. The first piece takes log2(ranks) steps, and an inner node combines the whole vector
+/// once for each child. It does not combine in the order of ranks, unless the root is rank 0.
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, root) = (Node::of(problem, rank), problem.root);
     let room = (problem.segment / problem.width).max(1) * problem.width;
@@ -128,15 +127,17 @@ fn binomial(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Two levels: the ranks of each node combine at its leader, which is the root in the root's node;
-/// then the leaders combine at the root. One vector leaves each node.
+/// Two levels: each node combines the vectors of its ranks at its leader, which is the root in the
+/// root's node. Then the vectors of the leaders are combined at the root. One vector leaves each
+/// node.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, root) = (nodes(problem), problem.root);
     let leaders = nodes.leaders(root);
     let up_to = |most: u64| is_short(problem, problem.bytes(), most);
     let between = if up_to(SHORT) && leaders.len() <= FEW { eager } else { binomial };
     let inside = if up_to(EAGER_INSIDE) { eager } else { direct };
-    // The combination of a node lies in scratch memory of its leader, except at the root.
+    // A leader keeps the combination of its node in scratch memory, except the root, which has an
+    // output.
     let partial = |place: Place| match place.rank == root {
         true => place,
         false => scratch(place.rank, place.offset),
@@ -160,10 +161,9 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes each leader puts straight to the root, if the vector has at most `SHORT`
-/// bytes.
+/// The most nodes whose leaders put straight to the root, if the vector has at most `SHORT` bytes.
 const FEW: usize = 16;
 /// See `FEW`.
 const SHORT: u64 = 8 << 10;
-/// Up to so many bytes the algorithm inside a node is `eager`.
+/// The longest vector for which the algorithm inside a node is `eager`.
 const EAGER_INSIDE: u64 = 4 << 10;

@@ -28,11 +28,11 @@ fn size(problem: &Problem, rank: usize, peer: usize) -> u64 {
 }
 
 /// Each rank combines its block from the inputs of all ranks, in the order of ranks. Each byte is
-/// read once. Disseminations before and after (log2(ranks) signals of each rank, for each queue)
-/// make sure that all ranks are ready at the beginning and that all are done at the end. In place
-/// other ranks still read where the output lies, so the result waits in scratch memory for the
-/// second dissemination. One rank combines short vectors with equal blocks for all: two signals for
-/// each other rank.
+/// read once. A dissemination before (log2(ranks) signals of each rank, for each queue) ensures
+/// that all ranks are ready, and one after that all are done. In place other ranks read the memory
+/// of the output until then, so the result stays in scratch memory until the second dissemination
+/// has ended. Rank 0 alone combines short vectors with equal blocks. Then rank 0 and each other
+/// rank exchange two signals.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let all = problem.bytes() * ranks as u64;
@@ -65,9 +65,9 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// Each block travels around the ring once, beginning right of the rank that it is for: ranks - 1
-/// steps, in each of which a rank combines a block with its own and sends it to its right
-/// neighbour. No algorithm lets fewer bytes leave a rank.
+/// The ring: each block passes all ranks once, beginning right of its receiver. In each of ranks -
+/// 1 steps a rank combines a block with its own and sends it to its right neighbour. In no
+/// algorithm a rank sends fewer bytes.
 fn ring(problem: &Problem, rank: usize) -> Program {
     let ranks = problem.ranks;
     let (left, right) = ((rank + ranks - 1) % ranks, (rank + 1) % ranks);
@@ -102,12 +102,12 @@ fn ring(problem: &Problem, rank: usize) -> Program {
 }
 
 /// Each rank puts a block into scratch memory of each other rank, which combines the blocks that it
-/// got in the order of ranks. No signal waits for another one; ranks * (ranks - 1) in all, and each
-/// byte is moved once. Two copies of the memory are enough: a rank that sends has had a signal of
-/// the receiver in the round before.
+/// gets in the order of ranks. There are ranks * (ranks - 1) signals, none of which depends on
+/// another one, and each byte is moved once. Two copies of the memory are enough: a rank that sends
+/// has had a signal of the receiver in the round before.
 fn pairwise(problem: &Problem, rank: usize) -> Program {
     let (ranks, own) = (problem.ranks, size(problem, rank, rank));
-    // Slots begin with a line, so that elements of any type are aligned.
+    // Slots begin at multiples of 64, so that elements of any type are aligned.
     let slot = |to: usize, number: usize| {
         scratch(to, number as u64 * size(problem, rank, to).next_multiple_of(64))
     };
@@ -139,9 +139,9 @@ fn pairwise(problem: &Problem, rank: usize) -> Program {
     Program { turns: 2, ..program }
 }
 
-/// Each rank puts the blocks of the others into their slots, and combines what it got in the order
-/// of ranks. No signal waits for another one; ranks * (ranks - 1) in all. For small sizes on few
-/// ranks.
+/// Each rank puts the blocks of the others into their slots, and combines the blocks that it gets
+/// in the order of ranks. There are ranks * (ranks - 1) signals, none of which depends on another
+/// one. For small sizes on few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let from = |peer: usize| problem.source(rank, peer, 0);
     exchange(problem, rank, problem.bytes(), from, |queue, slots| {
@@ -149,9 +149,9 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Two levels: the leader of each node combines the vectors of its node; the leaders combine and
-/// exchange the blocks for each node; each leader distributes the blocks of its node. One vector
-/// leaves each node, and one rank works for all: for short blocks.
+/// Two levels: the leader of each node combines the vectors of its node, the leaders exchange and
+/// combine the blocks for each node, and each leader distributes the blocks of its node. One vector
+/// leaves each node. It is for short blocks, since one rank of each node does most of the work.
 fn two_level(problem: &Problem, rank: usize) -> Program {
     let (nodes, bytes) = (nodes(problem), problem.bytes());
     let leaders = nodes.indices(0);
@@ -210,5 +210,5 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// Up to so many nodes each leader puts straight to each other one.
+/// The most nodes whose leaders put straight to each other.
 const FEW: usize = 16;

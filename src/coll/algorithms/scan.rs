@@ -14,9 +14,10 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::new(Operation::Scan, "eager", eager),
 ];
 
-/// A chain, piece by piece: a rank combines the result of the rank before it, straight from its
-/// buffer, with its own input. As few bytes as possible are moved and combined; the first piece
-/// needs as many steps as there are ranks. A rank ends when the rank behind it has read its result.
+/// A chain, piece by piece: a rank combines the result of the rank before it, straight from that
+/// rank's buffer, with its own input. No algorithm moves or combines fewer bytes, but the first
+/// piece needs as many steps as there are ranks. A rank ends when the next rank has read its
+/// result.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let queues = queues(problem, problem.bytes());
     let mut program = Program::new(queues);
@@ -46,10 +47,10 @@ fn direct(problem: &Problem, rank: usize) -> Program {
     program
 }
 
-/// In step k a rank sends the combination of 2^k vectors that ends with its own to the rank 2^k
-/// further on (Hillis and Steele 1986): log2(ranks) steps, each of which sends and combines the
-/// whole vector. Each step receives into a place of its own; a signal reports to the sender
-/// that the place is free.
+/// In step k a rank sends the combination of the 2^k vectors up to its own to the rank whose number
+/// is larger by 2^k (Hillis and Steele 1986). There are log2(ranks) steps, each of which sends and
+/// combines the whole vector. Each step receives into a place of its own, and a signal reports to
+/// the sender that the place is free.
 fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (ranks, size) = (problem.ranks, problem.bytes());
     let steps = distances(ranks).count() as u64;
@@ -78,9 +79,9 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// A chain in which each rank puts its result into a slot of the next rank, and may be rounds ahead
-/// of it: ranks - 1 steps follow each other, but those of many rounds run at the same time. For
-/// small sizes on few ranks.
+/// A chain in which each rank puts its result into a slot of the next rank, and may be several
+/// rounds ahead of that rank. In a round ranks - 1 steps follow each other, but steps of several
+/// rounds run at the same time. For small sizes on few ranks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let bytes = problem.bytes();
     let slots = Slots::one_way(bytes, 1);

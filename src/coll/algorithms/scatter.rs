@@ -6,10 +6,11 @@ use crate::coll::algorithms::eager::Slots;
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Appender, Program, scratch};
 
-/// Down the binomial tree: each node copies to a child the child's own block, into its output, and
-/// the blocks of the rest of the child's subtree, into its scratch memory; the largest subtree
-/// first. For n ranks log n signals and copies follow each other; each block is copied once for
-/// each level. It is the reverse of the gather of this name (Thakur, Rabenseifner and Gropp 2005).
+/// Down the binomial tree: each node copies the block of a child to the child's output, and the
+/// blocks of the rest of the child's subtree to the child's scratch memory. The child with the
+/// largest subtree comes first. For n ranks log n signals and copies follow each other, and each
+/// block is copied once for each level. It is the reverse of the gather of this name (Thakur,
+/// Rabenseifner and Gropp 2005).
 fn binomial(problem: &Problem, rank: usize) -> Program {
     let (node, bytes) = (Node::of(problem, rank), problem.bytes());
     let below = if node.number == 0 { 0 } else { node.size() - 1 };
@@ -47,16 +48,16 @@ fn hand_down(problem: &Problem, share: &Share, queue: &mut Appender, (node, chil
 }
 
 /// Single copy: when the root is ready each rank copies its block from the root's input. So the
-/// copies run side by side, each into the cache of the core that needs the data, and the root only
-/// sends n - 1 signals and waits for as many.
+/// copies run at the same time, each into the cache of the core that needs the data. The root sends
+/// n - 1 signals and waits for as many.
 fn direct(problem: &Problem, rank: usize) -> Program {
     let root = problem.root;
     let size = |peer| problem.send_block(root, peer).size;
     with_root(problem, rank, size, (problem.source(root, rank, 0), problem.target(rank, root, 0)))
 }
 
-/// The root puts the blocks into slots of the others, and may be rounds ahead of them. The root has
-/// one step for each other rank: for small sizes.
+/// The root puts the blocks into slots of the others, and may be several rounds ahead of them. It
+/// is for small sizes, since the root alone copies all blocks.
 fn eager(problem: &Problem, rank: usize) -> Program {
     let Problem { ranks, root, .. } = *problem;
     let bytes = problem.bytes();
@@ -77,9 +78,8 @@ fn eager(problem: &Problem, rank: usize) -> Program {
     })
 }
 
-/// The root copies each block to the output of its rank when that rank is ready: n - 1 copies one
-/// after the other. Each block is copied once, and each rank's memory is read only by its own
-/// steps.
+/// The root copies each block to the output of its receiver when that rank is ready. So n - 1
+/// copies follow each other, and each block is copied once. No rank reads memory of another rank.
 fn push(problem: &Problem, rank: usize) -> Program {
     let (ranks, root) = (problem.ranks, problem.root);
     let size = |peer: usize| problem.send_block(root, peer).size;

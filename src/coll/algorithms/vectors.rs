@@ -1,16 +1,16 @@
-//! What the reductions have in common: vectors cut into pieces, combining the vectors of many
-//! ranks, dissemination, and the power of two among the ranks.
+//! The common parts of reductions: pieces of vectors, combinations of the vectors of all ranks,
+//! dissemination, and the core, a power of two of the ranks.
 
 use super::blocks::{distances, most_shares};
 use crate::coll::problem::Problem;
 use crate::coll::schedule::{Appender, Place, Program, scratch};
 
-/// Most bytes of a piece where a rank combines the pieces of all others one after the other, so
-/// that the partial result stays in the first-level cache.
+/// The most bytes of a piece if a rank combines the pieces of all ranks one after the other. The
+/// partial result then stays in the first-level cache.
 const CACHED: u64 = 16 << 10;
 
-/// Up to so many bytes one rank combines for all: a second working rank would save less than its
-/// signals cost.
+/// The longest vector that one rank combines for all. A second working rank would save less time
+/// than its signals take.
 const SMALL: u64 = 2 << 10;
 
 /// Whether vectors of `size` bytes are so short that one rank combines them for all.
@@ -18,12 +18,12 @@ pub fn is_small(problem: &Problem, size: u64) -> bool {
     size <= SMALL.min(problem.segment)
 }
 
-/// Bytes of the pieces that are combined in the cache; whole elements.
+/// Bytes of a piece that is combined in the cache: whole elements.
 pub fn piece(problem: &Problem) -> u64 {
     (CACHED.min(problem.segment) / problem.width).max(1) * problem.width
 }
 
-/// Among how many queues the pieces of a block of `size` bytes are divided.
+/// The number of queues among which the pieces of a block of `size` bytes are divided.
 pub fn queues(problem: &Problem, size: u64) -> usize {
     size.div_ceil(piece(problem)).clamp(1, most_shares(problem)) as usize
 }
@@ -61,8 +61,8 @@ pub fn single(scratch: u64, fill: impl FnOnce(&mut Appender)) -> Program {
     program
 }
 
-/// Into how many chunks a vector is cut that are processed side by side: each has at least a
-/// segment for each rank.
+/// The number of chunks of a vector, which are processed at the same time. Each chunk has at least
+/// a segment for each rank, unless there is only one.
 pub fn chunks(problem: &Problem) -> usize {
     let step = problem.segment.saturating_mul(problem.ranks as u64);
     (problem.bytes() / step).clamp(1, most_shares(problem)) as usize
@@ -102,8 +102,9 @@ pub fn fold(
 }
 
 /// The form for short vectors. Rank 0 combines the first `size` bytes of all inputs in the order of
-/// ranks at `to`, which may be its own input, and copies to each rank its `share` (from, to, size).
-/// Each other rank and rank 0 exchange two signals, and two signals follow each other in a round.
+/// ranks at `to`, which may be its own input. It then copies to each rank its `share` (from, to,
+/// size). Rank 0 and each other rank exchange two signals, and two signals follow each other in a
+/// round.
 pub fn by_one(
     queue: &mut Appender,
     problem: &Problem,
@@ -129,9 +130,9 @@ pub fn by_one(
     }
 }
 
-/// Dissemination (Hensgen, Finkel and Manber): the queue passes when all ranks have come; each rank
-/// sends one signal for each distance. `number`: the number of this queue. `nth`: this is the
-/// queue's nth dissemination in the round.
+/// Dissemination (Hensgen, Finkel and Manber): the queue continues when all ranks have begun it.
+/// Each rank sends one signal for each distance. `number`: the number of this queue. `nth`: this is
+/// the queue's nth dissemination in the round.
 pub fn dissemination(queue: &mut Appender, ranks: usize, rank: usize, number: usize, nth: u32) {
     for distance in distances(ranks) {
         queue.signal((rank + distance) % ranks, number);
@@ -139,9 +140,9 @@ pub fn dissemination(queue: &mut Appender, ranks: usize, rank: usize, number: us
     }
 }
 
-/// The form in which every rank touches the buffers of all others: a program with `queues` queues,
+/// The form in which every rank accesses the buffers of all others: a program with `queues` queues,
 /// as many as at each other rank. Each queue begins when all ranks are ready and ends when all are
-/// done; `work` appends the steps in between.
+/// done. `work` appends the steps in between.
 pub fn between_disseminations(
     ranks: usize,
     rank: usize,
@@ -191,30 +192,31 @@ pub fn combine_slices(
     program
 }
 
-/// The greatest power of two among the ranks, for algorithms that need one. As many pairs as there
-/// are surplus ranks are formed from the first ranks: the lower rank of a pair gives its vector to
-/// the upper one and then only waits for the result. So each rank that takes part stands for itself
-/// or for two neighbouring ranks, and their order is kept (Thakur, Rabenseifner and Gropp 2005).
+/// The core: a power of two of the ranks, the largest, for algorithms that need one. The first
+/// ranks form as many pairs as there are surplus ranks. The lower rank of a pair gives its vector
+/// to the upper one and then only waits for the result. So each rank of the core has its own vector
+/// or those of two adjacent ranks, and the order of ranks is kept (Thakur, Rabenseifner and Gropp
+/// 2005).
 #[derive(Clone, Copy)]
 pub struct Core {
-    /// How many ranks take part: a power of two.
+    /// The number of ranks in the core: a power of two.
     pub size: usize,
     surplus: usize,
 }
 
 impl Core {
-    /// For `ranks` ranks.
+    /// The core of `ranks` ranks.
     pub fn of(ranks: usize) -> Core {
         let size = 1 << ranks.ilog2();
         Core { size, surplus: ranks - size }
     }
 
-    /// The other rank of its pair; None for a rank without one.
+    /// The other rank of the pair of `rank`. None for a rank in no pair.
     pub fn partner(self, rank: usize) -> Option<usize> {
         (rank < 2 * self.surplus).then_some(rank ^ 1)
     }
 
-    /// The number of `rank` among those that take part; None for the lower rank of a pair.
+    /// The number of `rank` in the core. None for the lower rank of a pair.
     pub fn number(self, rank: usize) -> Option<usize> {
         match rank < 2 * self.surplus {
             true => (rank % 2 == 1).then_some(rank / 2),

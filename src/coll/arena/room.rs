@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Blocks begin and end at multiples of this: two lines, since a core fetches lines in pairs.
+/// Blocks begin and end at multiples of this. It is two cache lines, since a core fetches lines in
+/// pairs.
 pub const GRAIN: u64 = 128;
 
 /// The free ranges of a piece, by offset; adjacent ones are joined.

@@ -1,10 +1,10 @@
 //! The calls of a team that do not wait: llcl_X_async.
 //!
-//! The caller itself starts a plan that the cache has and that has no round under way. Any other
-//! call must first exchange with the other ranks, and so wait for the last of them: it goes to a
-//! list, through which a thread of the team works in the order of the calls. While the thread works
-//! it owns the cache, and every further call goes to the list, so all ranks use boards and plans in
-//! the same order. The thread ends when the list is empty.
+//! If the cache has the plan, and no round of it is under way, the caller starts it. Any other call
+//! must first exchange data with the other ranks, for which it must wait. So it is put on a list,
+//! and a thread of the team executes the list in the order of the calls. While the thread works it
+//! owns the cache, and every further call is put on the list. So all ranks use boards and plans in
+//! one order. The thread ends when the list is empty.
 
 use super::{Cache, Call, Entry};
 use crate::coll::plan::asked::{Asked, Form, REBIND};
@@ -36,7 +36,7 @@ pub struct Asynchronous(Mutex<State>);
 #[derive(Default)]
 struct State {
     cache: Cache,
-    /// In the order of the calls. The thread works on the first one.
+    /// The calls on the list, in their order. The thread works on the first one.
     waiting: VecDeque<Request>,
     /// Whether the thread works, and owns the cache.
     working: bool,
@@ -53,7 +53,8 @@ struct Request {
     completion: Completion,
 }
 
-// SAFETY: the user keeps valid what a request names until the completion, for whatever thread.
+// SAFETY: the user keeps the memory that a request names valid until the completion, and any thread
+// may use it.
 unsafe impl Send for Request {}
 
 /// What may differ between calls that use the same plan.
@@ -117,7 +118,8 @@ impl Asynchronous {
         self.enqueue(team, Request { asked, alike, call, completion })
     }
 
-    /// Starts a plan of the cache. None: there is none, its turn has not come, or the thread works.
+    /// Starts a plan of the cache. None: the cache has no such entry, the entry's plan for this
+    /// round is not made yet, or the thread works.
     fn start_kept(
         &self,
         services: &Services,
@@ -143,13 +145,12 @@ impl Asynchronous {
             (at, plan)
         };
         services.counts.plans_found.up();
-        // Without the lock: a round that ends at once calls functions of the user.
+        // The lock is not held here, since a round that ends at once calls functions of the user.
         let started = start_plan(&plan, &start);
         let mut state = self.open();
         state.starting -= 1;
         if started.is_err() {
-            // While a caller starts one of its plans no entry leaves the cache, so `at` is still
-            // right.
+            // `at` is still right, since no entry leaves the cache while `starting` is not 0.
             state.cache.entries[at].rounds -= 1;
         }
         Some(started)
@@ -164,7 +165,7 @@ impl Asynchronous {
         }
         state.waiting.push_back(request);
         if !state.working {
-            // The former thread has given the cache back and is about to end, so join() does not
+            // An earlier thread has given the cache back and is about to end, so join() does not
             // take long.
             state.thread.take().into_iter().for_each(Thread::join);
             let (own, its_team) = (self.clone(), team.clone());
@@ -200,15 +201,15 @@ impl Asynchronous {
                 request.clone()
             };
             let ready = cache.make_ready(team, &request);
-            // Before the start, since the completion may post the next call.
+            // This comes before the start, since the completion may make the next call.
             self.open().waiting.pop_front();
             let started = ready.and_then(|plan| {
                 let Request { asked, completion, .. } = &request;
                 let function = asked.function.map(|function| (function, asked.function_data));
                 let places = [asked.send, asked.receive];
                 let start = Start { places, completion: *completion, function };
-                // Other ranks have begun this round, or will; they learn of the error by the plan's
-                // failure.
+                // Other ranks have begun this round, or will begin it. The failure of the plan
+                // informs them.
                 start_plan(&plan, &start).inspect_err(|error| plan.refuse(error.status))
             });
             if let Err(error) = started {
@@ -235,8 +236,8 @@ impl Asynchronous {
         }
     }
 
-    /// Waits for the end of the thread, which must end or has nothing to do. False: it has
-    /// not ended by `limit`.
+    /// Waits for the end of the thread, whose list is empty or whose calls are cancelled. False:
+    /// the thread has not ended by `limit`.
     pub fn join(&self, limit: Instant) -> bool {
         let thread = self.open().thread.take();
         thread.is_none_or(|thread| thread.join_until(limit))

@@ -55,7 +55,7 @@ pub struct Asked {
     pub op: u32,
     /// The root's rank in the team.
     pub root: u32,
-    /// 0: as configured; else the Engine plus 1.
+    /// 0: the configured engine; else the Engine plus 1.
     pub engine: u32,
     /// The flags of the call.
     pub flags: u32,
@@ -63,7 +63,8 @@ pub struct Asked {
     pub element_size: u32,
     /// How many rounds may be under way; 0 counts as 1.
     pub depth: u32,
-    /// Why the call itself is wrong. The other ranks learn it, as of every refused parameter.
+    /// Why the call itself is wrong, if it is. The exchange of parameters then reports this to the
+    /// other ranks.
     pub refused: Option<&'static str>,
     /// The floating-point environment in which elements are combined.
     pub environment: Environment,
@@ -104,7 +105,7 @@ impl Checked {
     }
 }
 
-/// A buffer: its length up to the last used byte, and where it lies.
+/// A buffer: its length up to the last used byte, and its place.
 pub type Side = (u64, Option<Own>);
 
 /// Looks up input and output at these places. Refuses places that name no memory of this rank, and
@@ -236,7 +237,7 @@ impl Asked {
         services.check_completion(&self.on_complete, "on_complete")
     }
 
-    /// Checks all that this rank can check alone.
+    /// Checks the parameters as far as this rank can without the others.
     pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
         self.check_own(services)?;
         if self.has_root() && self.root as usize >= ranks {
@@ -348,7 +349,7 @@ impl Asked {
         })
     }
 
-    /// Refuses a v form without counts or offsets where this rank's data is split or joined.
+    /// Refuses a v form that lacks counts or offsets which the operation needs at this rank.
     fn check_blocks(&self, me: usize, ranks: usize) -> Result<()> {
         use Operation::{Allgather, Alltoall, Gather, ReduceScatter, Scatter};
         let root = me == self.root as usize;

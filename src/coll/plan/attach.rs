@@ -1,5 +1,5 @@
-//! How the ranks of a plan map each other's sessions. Each rank sends all others the place of its
-//! block; a rank reads the rest in the blocks of those ranks that it knows.
+//! How the ranks of a plan map each other's sessions. Each rank sends the place of its block to all
+//! others. A rank maps the blocks of those ranks that it knows, and reads their heads.
 
 use crate::coll::agreement::Failure;
 use crate::coll::nodes::Nodes;
@@ -20,7 +20,7 @@ use crate::util::pin::{joins_global_fence, pin};
 use crate::util::status::{Error, Result, Status};
 use std::collections::BTreeSet;
 
-/// The head of a rank's block, for the ranks that run steps with its memory.
+/// The head of a rank's block. Other ranks read it to run steps that access the rank's memory.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct BlockHead {
@@ -42,29 +42,29 @@ pub struct BlockHead {
 pub const SESSION: u64 = 128;
 const _: () = assert!(size_of::<BlockHead>() as u64 <= SESSION);
 
-/// How many numbers each rank sends all others: key, offset and bytes of its block; the last one
-/// also holds the bit UNFENCED. If the machine may have a core for each rank, the cores follow on
-/// which the calling thread may run.
+/// The number of words that each rank sends to all others: key, offset and bytes of its block, the
+/// last one with the bit UNFENCED. If the machine may have a core for each rank, the set of cores
+/// on which the calling thread may run follows.
 const NUMBERS: usize = 3;
 /// A bit of the last number: the process does not take part in fences of all processes.
 const UNFENCED: u64 = 1 << 63;
 
-/// What the ranks have found out about each other.
+/// The result of attach().
 pub struct Attached {
     /// The ranks that this one knows.
     pub members: Members,
-    /// Whether the ranks of this node are more than their cores.
+    /// Whether this node has more ranks than cores on which they may run.
     pub crowded: bool,
     /// Whether all processes of this node take part in fences of all processes.
     pub fenced: bool,
-    /// The memory that stands for sessions of ranks of other nodes.
+    /// Private memory in the place of sessions of ranks of other nodes.
     pub shadows: Vec<Shadow>,
 }
 
-/// Sends where this rank's block lies, or why it has none, and opens the blocks of the `known`
-/// ranks. An error at one rank is an error at all. `own_memory`: Send and Receive, if only this
-/// rank reaches and touches them. `nodes`: the nodes of the ranks. `queues`: how many queues this
-/// rank has. Collective.
+/// Sends the place of this rank's block, or the reason why it has none, and opens the blocks of the
+/// `known` ranks. If one rank fails, all fail. `own_memory`: Send and Receive, if only this rank
+/// accesses them. `nodes`: the nodes of the ranks. `queues`: the number of this rank's queues.
+/// Collective.
 pub fn attach(
     team: &Team,
     block: Result<(Address, u64)>,
@@ -76,7 +76,7 @@ pub fn attach(
     let unfenced = if joins_global_fence() { 0 } else { UNFENCED };
     let mine = [place.key, place.offset, bytes | unfenced];
     let cores = Cores::mine();
-    // With more ranks than cores the ranks need not send on which cores each runs.
+    // With more ranks than cores the ranks need not compare their sets of cores.
     let may_suffice = team.size() <= Cores::of_the_machine();
     let cores = if may_suffice { cores.words() } else { &[] };
     let card = mine.iter().chain(cores).flat_map(|number| number.to_ne_bytes());
@@ -124,7 +124,7 @@ pub fn attach(
     Ok(Attached { members, crowded: cores.count() < near().count(), fenced, shadows })
 }
 
-/// Maps a rank's block, reads its head once and checks every number in it.
+/// Maps a rank's block, reads its head once and checks all numbers of the head.
 fn open(team: &Team, rank: usize, place: Address, bytes: u64) -> Result<Member> {
     let (services, peer) = (&team.services, team.peers[rank]);
     map(services, peer, place, bytes)?;

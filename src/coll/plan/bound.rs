@@ -1,9 +1,9 @@
-//! Plans of which each start may name other buffers: what the owner keeps. `runner/binding` says
-//! how other ranks learn the places.
+//! The owner's part of plans of which each start may name other buffers. `runner/binding` is the
+//! part that other ranks read.
 //!
-//! A buffer that peers do not map is replaced by a block of the arena, which stays with the plan
-//! and is bound. The starting thread copies the input there before other ranks can know of the
-//! round; the output is copied back before the round's end is reported to the user.
+//! If peers do not map a buffer, a block of the arena takes its place, which the plan keeps. The
+//! starting thread copies the input there before other ranks can know of the round. The output is
+//! copied back before the round's end is reported to the user.
 
 use crate::coll::arena::Block;
 use crate::coll::plan::asked::sides;
@@ -19,8 +19,8 @@ use crate::util::status::{Result, Status};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The buffers of one plan. Between two rounds the starting thread writes all words; the thread
-/// that ends the round reads them. The counters of rounds order both.
+/// The buffers of one plan. The starting thread writes all words between two rounds, and the thread
+/// that ends the round reads them. The counters of rounds order these accesses.
 pub(super) struct Bound {
     touched: Touched,
     sides: [Side; 2],
@@ -28,7 +28,7 @@ pub(super) struct Bound {
     checked: AtomicBool,
 }
 
-/// Input or output: where the user's buffer lies.
+/// The place of the user's input or output, and its copy.
 struct Side {
     key: AtomicU64,
     offset: AtomicU64,
@@ -83,11 +83,12 @@ impl Plan {
                 "the plan's buffers are fixed, expected a plan made with LLCL_COLL_REBIND"
             );
         };
-        // Steps of a round that is under way use the former places.
+        // Steps of a round that is under way use the present places.
         if !self.is_settled(self.rounds.load(Ordering::Relaxed)) {
             fail!(ERR_STATE, "the plan's previous round has not been waited for");
         }
-        // If a region was freed since, the first step that touches it finds that.
+        // Places that were checked before are not checked again: if a region was freed since, the
+        // first step that accesses it fails.
         if !bound.checked.load(Ordering::Relaxed) || bound.places() != places {
             self.bind(bound, places)?;
         }
@@ -106,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// Checks the places and binds them, or the copies that stand for them.
+    /// Checks the places and binds them, or the copies in their place.
     #[cold]
     fn bind(&self, bound: &Bound, places: [Address; 2]) -> Result<()> {
         let found = sides(&self.services, &bound.touched, places)?;
@@ -160,8 +161,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Frees the copies. After a failed round they stay, since a late thread might still touch
-    /// them.
+    /// Frees the copies. After a failed round they stay, since a thread of another rank may still
+    /// access them.
     pub(super) fn discard_copies(&self) {
         let ended_well =
             self.outcome.load(Ordering::Relaxed) == Status::OK.0 && self.trouble().is_none();

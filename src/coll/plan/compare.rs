@@ -39,7 +39,7 @@ const ALGORITHM: &str = "algorithm";
 const TABLE: &str = choices::VARIABLE;
 const ENVIRONMENT: &str = "the floating-point environment";
 
-/// What the ranks have found out about each other.
+/// The result of agree().
 pub struct Agreed {
     /// Whether at any rank peers do not map a buffer.
     pub unmapped: bool,
@@ -47,9 +47,9 @@ pub struct Agreed {
     pub nodes: Option<Arc<Nodes>>,
 }
 
-/// Compares this rank's parameters with those of the others. An error or a difference is an error
-/// at all ranks. `mine`: whether peers do not map a buffer of this rank, or why its parameters were
-/// refused. Collective.
+/// Compares this rank's parameters with those of the others. If the parameters differ, or one rank
+/// has an error, it fails at all ranks. `mine`: whether peers do not map a buffer of this rank, or
+/// why its parameters were refused. Collective.
 pub fn agree(
     team: &Team,
     asked: &Asked,
@@ -58,7 +58,7 @@ pub fn agree(
 ) -> Result<Agreed> {
     let own = alike(team, asked, forced);
     let bytes = own.iter().flat_map(|number| number.to_ne_bytes()).collect::<Vec<_>>();
-    // The digest takes all bits but the lowest.
+    // The lowest bit says whether a buffer is not mapped; the digest has the other bits.
     let unmapped = u128::from(*mine.as_ref().unwrap_or(&false));
     let number = digest(bytes.iter().copied()) & !1 | unmapped;
     // Either all ranks have a wire, and so the number of a node, or none has.
@@ -79,7 +79,8 @@ pub fn agree(
 /// Bytes of the digest, before the number of the node.
 const DIGEST: usize = size_of::<u128>();
 
-/// The digests differ: names the first parameter that differs, and a rank where it does.
+/// Called if the digests differ: the error names the first parameter that differs, and a rank at
+/// which it does.
 fn name_difference(cards: &Gathered, forced: Option<&str>) -> Result<Agreed> {
     let cards = cards.iter().map(numbers).collect::<Vec<_>>();
     for (at, name) in NAMES.iter().enumerate() {
@@ -116,7 +117,8 @@ fn name_difference(cards: &Gathered, forced: Option<&str>) -> Result<Agreed> {
     fail!(ERR_INTERNAL, "the parameters of all ranks are equal, but their digests differ")
 }
 
-/// This rank's values of what must be equal. `forced`: the algorithm that it asks for by name.
+/// This rank's values of the parameters that must be equal. `forced`: the algorithm that it asks
+/// for by name.
 pub fn alike(team: &Team, asked: &Asked, forced: Option<&str>) -> Alike {
     let services = &team.services;
     let even = asked.form == Form::Even;
@@ -145,8 +147,8 @@ pub(super) fn numbers(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(8).map(|word| word.try_into().map_or(0, u64::from_ne_bytes)).collect()
 }
 
-/// Exchanges the tables of a v form and returns what the problem needs of them, in bytes. A
-/// contradiction between two tables is an error at all ranks. Collective.
+/// Exchanges the tables of a v form and returns those blocks that this rank's program needs, in
+/// bytes. If two tables contradict each other, it fails at all ranks. Collective.
 pub fn varied(team: &Team, asked: &Asked, problem: &Problem) -> Result<Varied> {
     let given = asked.given();
     let words = tables::encode(problem, given);

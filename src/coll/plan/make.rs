@@ -1,5 +1,5 @@
-//! Making a plan: the ranks agree on the parameters, choose an algorithm, lay out their sessions
-//! and map each other's.
+//! Makes a plan: the ranks agree on the parameters, choose an algorithm, lay out their sessions and
+//! map each other's sessions.
 
 use crate::coll::agreement::Failure;
 use crate::coll::algorithms::Algorithm;
@@ -33,7 +33,7 @@ use crate::util::status::{Error, Result};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-/// In teams of up to so many ranks each rank looks into all programs for steps that touch its
+/// The largest team in which each rank searches the programs of all ranks for steps that access its
 /// buffers.
 const PROGRAMS: usize = 64;
 
@@ -46,7 +46,7 @@ enum BufferUse {
     Bounced,
     /// The buffer that each start names.
     Bound,
-    /// The user's buffer, which peers do not map. Only steps of this rank touch it, and only this
+    /// The user's buffer, which peers do not map. Only steps of this rank access it, and only this
     /// rank runs them.
     Own,
 }
@@ -55,7 +55,7 @@ enum BufferUse {
 struct Layout {
     /// Signal words of each queue.
     words: Vec<usize>,
-    /// Where the plan's own Send, Receive and Scratch begin in its block.
+    /// The offsets in the block at which the plan's own Send, Receive and Scratch begin.
     starts: [u64; 3],
     /// Bytes of the block.
     total: u64,
@@ -109,7 +109,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     PlanBuilder { team, asked, checked, problem, choice, name }.build()
 }
 
-/// About how many bytes of private memory it takes to make a plan.
+/// About how many bytes of private memory make() needs.
 fn takes(ranks: u64) -> u64 {
     4096 * ranks
 }
@@ -150,8 +150,8 @@ impl PlanBuilder<'_> {
                 Ok(self.finish((made, ways, put_receiver), &layout, met, (&program, &records)))
             }
             (Err(Failure { error, everywhere }), Ok(made)) => {
-                // Where only this rank has failed, another rank may believe that the plan was made,
-                // or be reading the session. The memory then stays until the context ends.
+                // If only this rank has failed, another rank may have the plan or read the session.
+                // The memory then stays until the context ends.
                 if everywhere {
                     self.team.arena.discard(made);
                 }
@@ -166,8 +166,8 @@ impl PlanBuilder<'_> {
         self.problem.nodes.as_ref().is_none_or(|nodes| nodes.share(rank, self.team.me))
     }
 
-    /// The receiver of what ranks of other nodes put. It is registered before the ranks meet, since
-    /// a peer may put as soon as it has made the plan.
+    /// The receiver of puts from ranks of other nodes. It is registered before attach(), since a
+    /// peer may put as soon as it has made the plan.
     fn put_receiver(&self, program: &Program) -> Option<Arc<PutReceiver>> {
         let ranks = program.far.iter().map(|rank| (self.team.peers[*rank], *rank));
         let services = &self.team.services;
@@ -179,8 +179,8 @@ impl PlanBuilder<'_> {
         put_receiver
     }
 
-    /// This rank's program. It is given as many queues as any rank that it signals needs, since a
-    /// signal to queue q of another rank is counted in the signal words of the own queue q.
+    /// This rank's program. A signal to queue q of another rank is counted in a signal word of this
+    /// rank's queue q. So the program gets empty queues up to the highest queue that it signals.
     fn program(&self) -> Result<Program> {
         let program = (self.choice.0.program)(&self.problem, self.team.me);
         let Some(mut program) = posted(program, self.team.me, |rank| !self.is_near(rank)) else {
@@ -236,7 +236,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// How the steps use this rank's input and output.
+    /// Which memory the steps use for this rank's input and output.
     fn ways(&self) -> [BufferUse; 2] {
         if self.asked.is_rebound() {
             return [BufferUse::Bound; 2];
@@ -257,7 +257,7 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// Whether steps of other ranks may touch this rank's input, and its output.
+    /// Whether steps of other ranks may access this rank's input, and its output.
     fn touched_by_others(&self) -> [bool; 2] {
         let (me, ranks) = (self.team.me, self.team.size());
         if ranks > PROGRAMS {
@@ -293,12 +293,12 @@ impl PlanBuilder<'_> {
             BufferUse::Bounced => small,
             BufferUse::Own => false,
         };
-        // Only this rank's threads post what it puts to other nodes.
+        // Puts to other nodes are posted only by threads of this rank.
         let near = program.far.is_empty();
         self.engine() == Engine::Offload && near && !user_function && ways.iter().all(any_ranks)
     }
 
-    /// The buffers that only this rank's steps touch and only its threads reach.
+    /// The buffers that only this rank's steps and threads access.
     fn own_memory(&self, ways: [BufferUse; 2]) -> [Option<Memory>; 2] {
         let (send, receive) = (&self.checked.send, &self.checked.receive);
         let sides = [(ways[0], self.asked.send, send.0), (ways[1], self.asked.receive, receive.0)];
@@ -322,7 +322,7 @@ impl PlanBuilder<'_> {
         records: &[Record],
     ) {
         let lengths = program.queues.iter().map(Vec::len).collect::<Vec<_>>();
-        // No thread would run the tail for a user that relies on the completion and never waits.
+        // The tail runs in the user's wait, which a user that relies on a completion need not call.
         let silent = self.asked.on_complete.kind == completion::NONE;
         let has_tail = silent && self.is_shared(ways, program) && lengths.len() == 1;
         let tail = if has_tail { tail(&program.queues[0], AT_START) } else { NO_TAIL };
@@ -349,8 +349,8 @@ impl PlanBuilder<'_> {
                 side(&self.checked.receive, ways[1], self.asked.receive, receive),
                 [0, scratch, program.scratch],
             ],
-            // Output that is bound or bounced may have to be copied by its owner before the end is
-            // reported.
+            // If the output is bound or bounced, its owner may have to copy it before the end is
+            // reported, so other ranks must not change the word.
             word: self
                 .word()
                 .filter(|_| shared && ways == [BufferUse::Mapped; 2])

@@ -1,5 +1,5 @@
-//! Tests of the memory that plans of very large teams take at a rank, counted without making the
-//! plans.
+//! Tests of the memory that plans of very large teams take at a rank. They compute it without
+//! making the plans.
 
 use crate::coll::algorithms::{Algorithm, all};
 use crate::coll::nodes::Nodes;
@@ -93,8 +93,8 @@ fn a_thousand_plans_of_a_thousand_ranks_fit() {
     }
 }
 
-/// Each rank on a node of its own, or nodes of eight ranks. The memory for a rank's peers follows
-/// from its schedule, not from the team.
+/// The memory for a rank's peers must grow with its schedule and not with the team. Nodes have one
+/// rank or eight ranks.
 #[test]
 fn a_plan_over_nodes_grows_with_its_schedule_and_not_with_the_team() {
     for (ranks, each) in [(RANKS, 1), (10_000, 1), (RANKS, 8), (10_000, 8)] {

@@ -1,10 +1,11 @@
-//! A plan: all ranks of a team make it once, then start it and wait for it any number of times.
+//! A plan: a collective that all ranks of a team make once, and then start and wait for any number
+//! of times.
 //!
-//! Four numbers follow each other and count the rounds of a plan at one rank: `rounds` (started),
-//! `opened` (the queues are active), `closed` (a thread has taken the round in order to end it) and
-//! `ended`. The last two lie in the session; see `runner::round_end`. In a plan without a
-//! completion a fifth number follows, `settled` (the user has waited). Between start and end,
-//! threads of all ranks work for the round; see `work`.
+//! Four counters of rounds describe the state of a plan at one rank. Each of them reaches a number
+//! after the one before: `rounds` (started), `opened` (the queues are active), `closed` (a thread
+//! has taken the round in order to end it) and `ended`. The session has the last two, see
+//! `runner::round_end`. A plan without a completion has a fifth counter, `settled` (the user has
+//! waited). Between start and end, threads of all ranks work for the round, see `work`.
 
 pub mod asked;
 mod attach;
@@ -47,7 +48,7 @@ use std::time::Instant;
 pub enum Engine {
     /// The threads that deliver signals, of any rank.
     Offload = 0,
-    /// The rank's progress thread only; it makes the records anew in each round.
+    /// The rank's progress thread only.
     Thread = 1,
 }
 
@@ -87,7 +88,7 @@ impl Bounce {
     }
 }
 
-/// What a plan needs for ranks of other nodes.
+/// The parts of a plan for ranks of other nodes.
 pub struct Far {
     /// The name of the plan, equal at all ranks.
     name: u64,
@@ -95,10 +96,11 @@ pub struct Far {
     _shadows: Vec<Shadow>,
 }
 
-/// How often a testing thread gives its core away while another thread ends the round.
+/// How often a testing thread yields its core while another thread ends the round.
 const TURNS_TO_END: u32 = 64;
 
-/// A bit of Plan::counted, by which round 0 (the counter wraps around) differs from "none".
+/// A bit of Plan::counted. By this bit round 0, to which the counter may wrap around, differs from
+/// "none".
 const COUNTED: u64 = 1 << 32;
 
 /// A plan at one rank; see the head of the file.
@@ -124,14 +126,14 @@ pub struct Plan {
     opening: AtomicU32,
     opened: AtomicU32,
     settled: AtomicU32,
-    /// How the last round ended.
+    /// The status of the last round that has ended.
     outcome: AtomicI32,
-    /// A failed round that is not reported yet, because other threads may still touch this rank's
+    /// A failed round that is not reported yet, because other threads may still access this rank's
     /// buffers.
     parked: Parked,
     /// The round for which the progress thread was asked to look, plus COUNTED; 0: none.
     counted: AtomicU64,
-    /// Whether steps of some rank were ready and were left to the progress thread.
+    /// Whether steps of any rank are ready and were left to the progress thread.
     left: AtomicBool,
     /// Whether a thread is awake in a wait for the round: the progress thread need not work for it.
     waiting: AtomicBool,
@@ -143,8 +145,8 @@ pub struct Plan {
     asleep: AtomicBool,
 }
 
-// SAFETY: the pointers of bounces lead into the session, and the user keeps valid what the
-// completion names.
+// SAFETY: the pointers of bounces point into the plan's block, and the user keeps the memory that
+// the completion names valid.
 unsafe impl Send for Plan {}
 // SAFETY: as above.
 unsafe impl Sync for Plan {}
@@ -173,8 +175,8 @@ impl Plan {
         });
         let text = |text: &str| CString::new(text).unwrap_or_default();
         let texts = [text(about.algorithm), text(&reason)];
-        // Differs from the current count, so the first start looks for ranks that died since the
-        // last exchange.
+        // This differs from the current count, so the first start looks for ranks that died since
+        // the last exchange.
         let deaths = services.routes.deaths().wrapping_sub(1);
         Plan {
             services,
@@ -246,7 +248,7 @@ impl Plan {
         self.made.elapsed().as_nanos() as u64
     }
 
-    /// Leaves the steps that a worklist had to leave, of whatever rank, to the progress thread.
+    /// If the worklist has left steps undone, of any rank, leaves them to the progress thread.
     fn note_left(&self, worklist: &Worklist) {
         if worklist.left {
             self.leave_to_progress_thread();
@@ -260,9 +262,9 @@ impl Plan {
         }
     }
 
-    /// Tells whether the round has ended, and first works for it for a moment.
+    /// Works for the round once, and then returns whether it has ended.
     pub fn test(&self) -> Result<()> {
-        // A forked child must not run steps in its parent's place.
+        // A forked child must not run steps of its parent.
         self.services.routes.gate().must_be_own()?;
         let Some(round) = self.under_way()? else { return Ok(()) };
         if self.is_ending(round) {
@@ -321,7 +323,8 @@ impl Plan {
         match self.on_complete.kind {
             completion::NONE => false,
             completion::CALL => self.round_end().has_ended(round),
-            // The thread that changed the word may not have stored `ended` yet.
+            // `closed` and not `ended`: the thread that has changed the word may not have stored
+            // `ended` yet.
             _ => self.round_end().is_closed(round) && !self.parked.any(),
         }
     }
@@ -332,9 +335,9 @@ impl Plan {
         self.round_end().has_ended(round)
     }
 
-    /// For test(). If a thread, perhaps of another rank, has taken the round, it may have changed
-    /// the user's word and needs only some instructions to store that the round has ended. This
-    /// thread then waits for a moment. True: the round has ended.
+    /// Part of test(). If a thread, perhaps of another rank, has taken the round, it may have
+    /// changed the user's word already. It then needs only some instructions to store that the
+    /// round has ended, so this waits for a moment. True: the round has ended.
     fn is_ending(&self, round: u32) -> bool {
         let ended = || {
             std::thread::yield_now();
@@ -345,7 +348,7 @@ impl Plan {
             && (self.has_ended(round) || (0..TURNS_TO_END).any(|_| ended()))
     }
 
-    /// Tells the waiting user that the round has ended.
+    /// Notes that the user has waited for the round, and returns the round's status.
     fn settle(&self, round: u32) -> Result<()> {
         if self.on_complete.kind == completion::NONE {
             self.settled.store(round, Ordering::Relaxed);
@@ -385,7 +388,7 @@ impl Plan {
         let (me, members) = (plan.stage.me, &plan.stage.members);
         members.others(me).for_each(|other| other.session.leave());
         plan.discard_copies();
-        // No rank opens a session once the plan is made, so users() is final.
+        // No rank opens a session after the plan was made, so users() does not change any more.
         plan.arena.retire(plan.block, SESSION + Session::LEFT, members[me].session.users());
         Ok(())
     }
@@ -399,8 +402,8 @@ pub const EACH_START: Completion = Completion {
     target: (&raw const OF_EACH_START).cast_mut().cast(),
 };
 
-/// EACH_START is recognised by this address. The address of never() would not do: a compiler may
-/// give one function several addresses, or two functions the same.
+/// EACH_START is recognised by this address. The address of never() is not fit for that: a compiler
+/// may give one function several addresses, or two functions one address.
 static OF_EACH_START: u8 = 0;
 
 /// The function in EACH_START, which is never called.

@@ -1,48 +1,49 @@
-//! Which shortcuts a plan takes. [`Policy`] is decided once, from the facts of the plan; [`Habits`]
-//! follows the behaviour of its user. Neither touches a session or reads a clock, so both can be
-//! tested here.
+//! Which shortcuts a plan takes. A [`Policy`] is made once, from the facts of the plan. [`Habits`]
+//! record how its user calls it. Neither accesses a session or reads a clock, so both can be tested
+//! here.
 
 use crate::coll::plan::Engine;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// A start runs the ready steps only of a program that moves at most so many bytes; it leaves
-/// larger ones to other threads, so that the cost of a start does not grow with the message.
+/// The most bytes of a program whose ready steps a start runs. It leaves larger programs to other
+/// threads, so that the cost of a start does not grow with the message.
 pub(super) const LIGHT: u64 = 4 << 10;
-/// Bytes that a start may move: steps of its light program, and steps of other ranks that these
-/// release.
+/// The most bytes that a start moves: by steps of its light program, and by steps of other ranks
+/// that these release.
 pub(super) const AT_START: u64 = 4 * LIGHT;
-/// Up to so many bytes of buffers that peers do not map are copied by the start, and any rank may
-/// run the rank's steps. To wake a thread takes longer than to copy so much.
+/// The most bytes of unmapped buffers that a start copies, so that any rank may run the rank's
+/// steps. To wake a thread takes longer than to copy so many.
 pub(super) const COPIED: u64 = 32 << 10;
-/// A problem of so many bytes is large: its steps are cut into pieces that several ranks may run.
+/// The least number of bytes of a large problem, whose steps are cut into pieces that several ranks
+/// may run.
 const LARGE: u64 = 256 << 10;
 
-/// Looks of a waiting thread before it gives its core away: a few microseconds. Even with a core
-/// for each rank the kernel may let two ranks share one.
+/// Looks of a waiting thread before it yields its core: a few microseconds. Even with a core for
+/// each rank the kernel may let two ranks share one.
 const LOOKS: u32 = 30;
-/// A waiting thread looks once more for each so many bytes of the round, up to MOST_LOOKS: together
-/// about twice the time of copying them. A thread that gives its core to a progress thread may get
-/// it back only after a whole time slice.
+/// The number of bytes of the round for which a waiting thread looks once more, up to MOST_LOOKS.
+/// These looks take about twice the time of copying the bytes. A thread that yields its core to a
+/// progress thread may get it back only after a whole time slice.
 const BYTES_PER_LOOK: u64 = 1 << 10;
 /// Upper limit of the looks that the size of the round adds: about a tenth of a millisecond.
 const MOST_LOOKS: u64 = 1024;
-/// Looks without a pause instruction, before the others, of a thread that holds a claim: about a
-/// microsecond, in which most rounds of small plans end. A pause would be a large part of that
-/// time.
+/// Looks without a pause instruction, before the others, of a thread that holds a claim. They take
+/// about a microsecond, in which most rounds of small plans end, and a pause instruction would be a
+/// large part of that time.
 pub(super) const BARE_LOOKS: u32 = 200;
-/// Looks where ranks are more than cores, in place of all of these.
+/// The looks of a waiting thread if there are more ranks than cores, in place of all others.
 const LOOKS_IF_CROWDED: u32 = 2;
 
-/// Nanoseconds between start and wait up to which a user counts as prompt: no other rank need run
-/// this rank's steps meanwhile.
+/// The longest time between start and wait, in nanoseconds, for which a user counts as prompt. No
+/// other rank need then run this rank's steps meanwhile.
 const PROMPT: u32 = 1_000;
-/// After so many prompt rounds in a row deliverers leave the queue to its owner.
+/// The number of prompt rounds in a row after which deliverers leave the queue to its owner.
 const PROMPT_ROUNDS: u32 = 4;
-/// After so many rounds in a row that ended quickly the owner sets POLLED_ON, by which deliverers
-/// know that threads of the owner poll the queue in every round.
+/// The number of rounds in a row that ended quickly after which the owner sets POLLED_ON. By this
+/// mark deliverers know that threads of the owner poll the queue in every round.
 const QUICK_ENDS: u32 = 64;
-/// If the user let more nanoseconds than these pass between start and wait, the next start wakes
-/// the progress thread: about the time of a wake-up.
+/// The time between start and wait, in nanoseconds, above which the next start wakes the progress
+/// thread. It is about the time of a wake-up.
 const WORTH_A_WAKE_UP: u32 = 20_000;
 
 /// The facts about a plan that are known when it is made.
@@ -60,7 +61,7 @@ pub(super) struct Facts {
     /// Whether a completion reports the end of each round.
     pub has_completion: bool,
     pub engine: Engine,
-    /// Whether the ranks are more than their cores.
+    /// Whether there are more ranks than cores.
     pub crowded: bool,
     /// Whether membarrier can make all processes of the plan execute a fence.
     pub fenced: bool,
@@ -71,15 +72,15 @@ pub(super) struct Facts {
 pub(super) struct Policy {
     /// Every round is announced to the progress thread.
     pub tasked: bool,
-    /// Only the user's thread starts and ends rounds, the program is small and has one queue: a
-    /// round begins and ends by plain stores, and its queue is claimed with the start.
+    /// Only the user's thread starts and ends rounds, and the program is small and has one queue.
+    /// So a round begins and ends by plain stores, and its queue is claimed with the start.
     pub plain: bool,
     /// The steps move so many bytes that the start leaves them to others, and waiting threads soon
     /// look for steps of other ranks.
     pub heavy: bool,
     /// Each start ends a nap of the progress thread.
     pub urgent: bool,
-    /// The ranks are more than their cores.
+    /// There are more ranks than cores.
     pub crowded: bool,
     /// The owner may set POLLED_ON, so that deliverers need no fence.
     pub may_poll_on: bool,
@@ -90,9 +91,10 @@ pub(super) struct Policy {
 impl Policy {
     pub fn of(facts: &Facts) -> Policy {
         let Facts { cost, size, crowded, .. } = *facts;
-        // Large by the whole problem, since a rank with few steps may run other ranks' steps. Such
-        // a rank's start would have to report to the others in each queue that it is ready, which
-        // takes several times as long as leaving that to the next thread that looks.
+        // The size of the whole problem counts too, since a rank with few steps may run other
+        // ranks' steps. The start of such a rank would have to report in each queue that the rank
+        // is ready, which takes several times as long as to leave that to the next thread that
+        // looks.
         let large = cost.max(size) >= LARGE;
         let heavy = cost > LIGHT || large && facts.queues > 1;
         let tasked = heavy || !facts.shared || facts.has_completion;
@@ -114,23 +116,23 @@ impl Policy {
         }
     }
 
-    /// Whether start and wait read the clock in this round: in one of 16, since a reading takes
-    /// half as long as a signal; in one of 4 for a plan that may need the progress thread, because
-    /// a start of a large plan has to load the clock's data into the cache first.
+    /// Whether start and wait read the clock in this round. They do in one of 16 rounds, since a
+    /// reading takes half as long as a signal. For a plan that may need the progress thread they do
+    /// in one of 4.
     #[inline(always)]
     pub fn looks_at_the_clock(&self, round: u32) -> bool {
         is_sampled(round, if self.tasked { 4 } else { 16 })
     }
 }
 
-/// Selects one of `of` rounds (a power of two), at irregular distances, so that a program which
-/// uses a plan in several ways in turn is sampled in all of them.
+/// Selects one of `of` rounds (a power of two) at irregular distances. If a program uses a plan in
+/// several ways in turn, rounds of each way are selected.
 fn is_sampled(round: u32, of: u32) -> bool {
     round.wrapping_mul(0x9e37_79b1) >> (32 - of.ilog2()) == 0
 }
 
-/// What the last rounds have shown about the plan's user. These are hints, so all accesses are
-/// Relaxed.
+/// Measurements of the last rounds, from which a plan predicts its user's next calls. These are
+/// hints, so all accesses are Relaxed.
 pub(super) struct Habits {
     /// When the last timed round was started.
     began: AtomicU64,
@@ -212,8 +214,8 @@ impl Habits {
         self.away.load(Ordering::Relaxed) > PROMPT
     }
 
-    /// Whether the owner has polled its queue for QUICK_ENDS rounds in a row, so that POLLED_ON is
-    /// worth the cost of changing it back.
+    /// Whether QUICK_ENDS rounds in a row have ended quickly, so that POLLED_ON is likely to save
+    /// more than it costs to clear it again.
     #[inline]
     pub fn has_quick_ends(&self) -> bool {
         self.quick_ends.load(Ordering::Relaxed) >= QUICK_ENDS
@@ -263,7 +265,7 @@ mod tests {
             tasked(Facts { has_completion: true, ..SMALL })
                 && tasked(Facts { shared: false, ..SMALL })
         );
-        // Large for others and in several queues, though this rank has little to do.
+        // The problem is large and has several queues, though this rank moves few bytes.
         let large = Facts { size: LARGE, ..SMALL };
         assert!(!tasked(large) && tasked(Facts { size: LARGE, queues: 2, ..SMALL }));
     }

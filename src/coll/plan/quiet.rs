@@ -1,5 +1,5 @@
-//! How a failed round ends. The user may use the buffers once the failure is reported, so it is
-//! reported only when no thread runs a step that may touch this rank's buffers. Until then the
+//! How a failed round ends. The user may use the buffers once the failure is reported. So it is
+//! reported only when no thread runs a step that may access this rank's buffers. Until then the
 //! round is parked, and each thread that tests, waits for or advances the plan looks again. A
 //! thread that runs a step ends it or dies, so the round does not stay parked for ever.
 
@@ -39,8 +39,8 @@ impl Plan {
         self.end_if_quiet(false);
     }
 
-    /// Reports the parked round, if there is one and no thread touches this rank's buffers.
-    /// `at_once`: report it even if a thread does.
+    /// Reports the parked round, if there is one and no thread may access this rank's buffers.
+    /// `at_once`: reports it even if a thread may.
     pub(super) fn end_if_quiet(&self, at_once: bool) {
         // Acquire: pairs with fail_round().
         let parked = self.parked.0.load(Ordering::Acquire);
@@ -53,7 +53,8 @@ impl Plan {
         }
     }
 
-    /// Whether a living rank holds a claim, and so may run a step that touches this rank's buffers.
+    /// Whether a living rank holds a claim, and so may run a step that accesses this rank's
+    /// buffers.
     fn is_touched(&self) -> bool {
         self.stage.members.iter().any(|member| {
             (0..member.session.queues()).any(|queue| {

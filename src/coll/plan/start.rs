@@ -1,4 +1,4 @@
-//! Starting a round: a few stores and, for a small program, the steps that are ready at once.
+//! The start of a round: a few stores and, for a small program, the steps that are ready.
 
 use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{COUNTED, Engine, Plan, failed};
@@ -36,7 +36,7 @@ impl Plan {
             return Ok(());
         }
         if self.policy.tasked {
-            // Before any other thread can end the round.
+            // This comes before any other thread can end the round.
             self.add_work(round);
         }
         let offload = self.about.engine == Engine::Offload;
@@ -66,8 +66,8 @@ impl Plan {
     }
 
     /// Asks the progress thread to look at this round until it has ended; remove_work() ends that.
-    /// Where another rank has ended the round before, remove_work() may not have been called yet:
-    /// the plan then stays counted.
+    /// If another rank has ended the round before, remove_work() may not have been called yet. The
+    /// plan then stays counted.
     #[inline(always)]
     fn add_work(&self, round: u32) {
         if self.counted.swap(COUNTED | u64::from(round), Ordering::Relaxed) == 0 {
@@ -100,13 +100,13 @@ impl Plan {
         self.opened.store(round, Ordering::Release);
     }
 
-    /// Starts a round of a plain plan and runs what is ready.
+    /// Starts a round of a plain plan and runs the steps that are ready.
     #[inline]
     fn start_plain(&self, round: u32) {
         let me = self.stage.me;
         let queue = self.stage.members[me].session.queue(0);
         if !self.inputs.is_empty() && !self.bounce(self.inputs.iter().copied(), true) {
-            // The user has freed the buffer. The wait reports it.
+            // The user has freed the buffer, which the wait will report.
             self.stage.fail(Status::ERR_KEY);
         }
         self.opening.store(round, Ordering::Relaxed);
@@ -137,9 +137,9 @@ impl Plan {
         self.note_left(&worklist);
     }
 
-    /// Starts a round of a small program that is not plain, in the calling thread. As in
-    /// start_plain() the thread claims each queue with its start, before other threads know of the
-    /// round; it then runs what is ready and releases all queues with one fence.
+    /// Starts a round of a light program that is not plain. As in start_plain() the thread claims
+    /// each queue when it activates it, before other threads know of the round. It then runs the
+    /// ready steps and releases all queues with one fence.
     #[inline(never)]
     fn start_light(&self, round: u32) {
         let (me, before) = (self.stage.me, round.wrapping_sub(1));

@@ -1,5 +1,5 @@
-//! Waiting for the end of a round. The thread first stays awake and works for the plan, also on
-//! other ranks' queues; then it sleeps.
+//! The wait for the end of a round. The thread first stays awake and works for the plan, also on
+//! other ranks' queues. Then it sleeps.
 
 use crate::coll::plan::policy::BARE_LOOKS;
 use crate::coll::plan::work::BURST;
@@ -15,19 +15,21 @@ use crate::util::status::{Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// After so many looks in vain, a waiting thread of a heavy plan looks for steps of other ranks.
+/// The number of looks without work after which a waiting thread of a heavy plan looks for steps of
+/// other ranks.
 const LOOKS_BEFORE_HELP: u32 = 3;
-/// In the slow phase the thread reads the clock and looks for deaths once in so many turns.
+/// In the second phase the thread reads the clock and looks for deaths in one of this number of
+/// turns.
 const TURNS: u32 = 16;
-/// A waiting thread that has slept so long looks whether another rank has left a step undone that
-/// this one can run; the next sleep is twice as long, and so on. Each look interrupts the cores on
-/// which other ranks compute.
+/// The first sleep of a waiting thread. After it the thread looks whether another rank has left a
+/// step undone that this one can run. Each further sleep is twice as long, since each look
+/// interrupts the cores on which other ranks compute.
 const FIRST_SLEEP: Duration = Duration::from_millis(10);
-/// See FIRST_SLEEP.
+/// The longest sleep, see FIRST_SLEEP.
 const LONGEST_SLEEP: Duration = Duration::from_millis(80);
 /// The pause between two looks whether other ranks have ended a round.
 const PAUSE: Duration = Duration::from_micros(100);
-/// A thread that must not outlive the context looks after so long whether the context is being
+/// How often a thread that must not outlive the context looks whether the context is being
 /// finalized.
 const SLICE: Duration = Duration::from_millis(20);
 
@@ -38,7 +40,8 @@ impl Plan {
         let Some(round) = self.under_way()? else { return Ok(()) };
         self.waiting.store(true, Ordering::Relaxed);
         self.note_wait(round);
-        // This thread is awake and takes the progress thread's place: deliverers need not ring.
+        // This thread is awake and does the work of the progress thread, so deliverers need not
+        // ring.
         if !self.about.shared && self.asleep.swap(false, Ordering::Relaxed) {
             self.stage.members[self.stage.me].session.set_asleep(false);
         }
@@ -72,8 +75,8 @@ impl Plan {
         Ok(())
     }
 
-    /// This rank refuses the next round, which others may have begun: the plan fails at all ranks.
-    /// Other ranks may still be in the rounds before; these end first.
+    /// Called if this rank refuses the next round, which others may have begun: the plan fails at
+    /// all ranks. Other ranks may still be in earlier rounds, which end first.
     #[cold]
     pub fn refuse(&self, status: Status) {
         let rounds = self.rounds.load(Ordering::Relaxed);
@@ -87,7 +90,8 @@ impl Plan {
             }
         }
         if let Some(put_sender) = &self.stage.put_sender {
-            // Far ranks fail when they have ended the rounds in which this rank took part.
+            // Ranks of other nodes fail only after they have ended the rounds in which this rank
+            // took part.
             put_sender.send_failed_after(&self.stage.members, status, rounds);
         }
         self.stage.fail(status);
@@ -203,19 +207,18 @@ impl Plan {
         ended
     }
 
-    /// Receives what ranks of other nodes put, by working for the lane. Returns whether it did
-    /// anything.
+    /// Works for the lane, which receives the puts of ranks of other nodes. Returns whether there
+    /// was work.
     #[inline]
     pub(super) fn helps_lane(&self) -> bool {
         self.far.is_some() && self.services.help_others()
     }
 
-    /// The second phase: gives the core away between looks, and finally sleeps.
+    /// The second phase: yields the core between looks, and finally sleeps.
     pub(super) fn wait_slowly(&self, round: u32, timeout: Option<Duration>) -> Result<()> {
         let offload = self.about.engine == Engine::Offload;
         let begin = timeout.map(|_| Instant::now());
-        // When the first look in vain after the last work was noticed. The clock is read in one of
-        // TURNS turns only.
+        // The time of the first turn without work that read the clock, after the last work.
         let mut since = None;
         let mut turns = 0u32;
         let mut longest = FIRST_SLEEP;
@@ -256,9 +259,9 @@ impl Plan {
         Ok(())
     }
 
-    /// Gives the core away. The thread that gets it may keep it for a whole time slice, so where
-    /// each rank has a core the progress thread, if it is awake, may meanwhile work for the round
-    /// on another core.
+    /// Yields the core. The thread that gets it may keep it for a whole time slice. So if each rank
+    /// has a core, the progress thread may work for the round meanwhile, if it is awake, on another
+    /// core.
     fn give_way(&self) {
         self.waiting.store(self.policy.crowded, Ordering::Relaxed);
         std::thread::yield_now();
@@ -281,8 +284,8 @@ impl Plan {
         let word = Address { offset: member.address.offset + control, ..member.address };
         self.waiting.store(false, Ordering::Relaxed);
         let woken = self.services.sleep(word, limit, || {
-            // A signal of another node that comes while a thread waits does not call the progress
-            // thread.
+            // A signal of another node that arrives while a thread waits does not wake the progress
+            // thread, so this thread must look for it.
             self.far.is_some() && self.about.engine == Engine::Offload && self.is_ready()
                 || self.unfinished(round).is_none()
                 || self.trouble().is_some() && !self.parked.any()

@@ -12,8 +12,9 @@ use crate::util::status::Status;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Most bytes that one call moves: for the own rank, and for another rank.
+/// The most bytes that one call moves for this rank.
 pub(super) const BURST: u64 = 1 << 20;
+/// The most bytes that one call moves for another rank.
 const HELP: u64 = 256 << 10;
 
 impl Plan {
@@ -33,7 +34,7 @@ impl Plan {
         session.finished().find(|(_, finished)| *finished != round).map(|(queue, _)| queue)
     }
 
-    /// Opens the round unless a thread has done so: copies the input, if that is at most `most`
+    /// Opens the round unless a thread has done so: copies the input, if it has at most `most`
     /// bytes, and makes the queues active. True: the round is open.
     pub(super) fn open(&self, round: u32, most: u64) -> bool {
         let opened = self.opened.load(Ordering::Acquire);
@@ -45,14 +46,14 @@ impl Plan {
             return false;
         }
         if !self.bounce(self.inputs.iter().copied(), true) {
-            // The failure is found, and the round ended, at the next look.
+            // The next look finds the failure and ends the round.
             self.stage.fail(Status::ERR_KEY);
         }
         self.activate(round);
         true
     }
 
-    /// For the rounds in which the start has read the clock: notes how soon the user waits.
+    /// Notes how soon the user waits, in rounds in which the start has read the clock.
     #[inline]
     pub(super) fn note_wait(&self, round: u32) {
         if self.policy.looks_at_the_clock(round) {
@@ -79,13 +80,13 @@ impl Plan {
         }
     }
 
-    /// Whether a step of the own queues can probably be run; a hint.
+    /// Whether a step of this rank's queues can probably run: a hint.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
         (0..self.queues()).any(|queue| self.may_run(queue))
     }
 
-    /// Whether the next step of an own queue could be run; a hint.
+    /// Whether the next step of one of this rank's queues can probably run: a hint.
     #[inline]
     fn may_run(&self, queue: usize) -> bool {
         let waits = |put_sender: &Arc<PutSender>| put_sender.is_stalled(queue);
@@ -93,7 +94,7 @@ impl Plan {
             && !self.stage.put_sender.as_ref().is_some_and(waits)
     }
 
-    /// Runs the steps that are ready in the own queues.
+    /// Runs the ready steps of this rank's queues.
     #[inline]
     pub(super) fn run_own(&self, worklist: &mut Worklist) -> bool {
         let me = self.stage.me;
@@ -103,7 +104,7 @@ impl Plan {
         })
     }
 
-    /// Runs the steps that are ready in one queue of another rank. Returns whether it ran anything.
+    /// Runs the ready steps of one queue of another rank. Returns whether it ran any.
     pub(super) fn run_others(&self) -> bool {
         for member in self.stage.members.others(self.stage.me) {
             if !member.shared {
@@ -126,11 +127,10 @@ impl Plan {
         false
     }
 
-    /// Runs the steps that are ready. `opened`: the own queues are active. `help`: also look at
-    /// other ranks' queues.
+    /// Runs the steps that are ready. `opened`: this rank's queues are active. `help`: also runs
+    /// steps of other ranks.
     pub(super) fn work(&self, opened: bool, help: bool) -> bool {
-        // A polling thread calls this all the time, so a worklist is made only where a step is
-        // ready.
+        // A polling thread calls this very often, so a worklist is made only if a step is ready.
         let own = opened && self.is_ready() && {
             let mut worklist = Worklist::new(BURST, true);
             let worked = self.run_own(&mut worklist);
@@ -190,8 +190,8 @@ impl Plan {
         self.remove_work(round);
         // See the head of `runner::round_end` for the order.
         let by_word = matches!(self.on_complete.kind, completion::STORE | completion::ADD);
-        // SAFETY: checked when the plan or the round was accepted; the user keeps it valid until it
-        // has fired, once in each round.
+        // SAFETY: it was checked when the plan or the round was accepted. It fires once in each
+        // round, and the user keeps it valid until then.
         let fire = || unsafe { self.services.fire(&completion, status) };
         if by_word {
             fire();
@@ -234,7 +234,7 @@ impl Plan {
         })
     }
 
-    /// The reason why the plan cannot go on: it has failed, or a rank has died or left early.
+    /// The reason why the plan cannot continue: it has failed, or a rank has died or left early.
     #[inline]
     pub(super) fn trouble(&self) -> Option<Status> {
         let own = &self.stage.members[self.stage.me].session;
@@ -257,7 +257,8 @@ impl Plan {
         alive
     }
 
-    /// Fails the plan if a rank of another node has said that it does not take part in this round.
+    /// Fails the plan if a rank of another node has reported that it does not take part in this
+    /// round.
     #[cold]
     fn check_refusal(&self, far: &Far, round: u32) {
         if let Some(status) = far.put_receiver.failed_after(round.wrapping_sub(1)) {
@@ -265,7 +266,7 @@ impl Plan {
         }
     }
 
-    /// Ends a round that cannot go on. Returns whether it cannot.
+    /// Ends a round that cannot continue. False: it can.
     pub(super) fn end_if_in_trouble(&self, round: u32) -> bool {
         if let Some(far) = &self.far {
             self.check_refusal(far, round);
@@ -292,7 +293,8 @@ impl Task for Plan {
     fn advance(&self) -> bool {
         // Acquire: pairs with start().
         let round = self.rounds.load(Ordering::Acquire);
-        // Cleared before the look: steps that are left after it set it again.
+        // The flag is cleared before the look, since steps that are left after the look set it
+        // again.
         if self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::AcqRel) {
             self.services.background.remove_work();
             if self.run_others() {
@@ -321,15 +323,15 @@ impl Task for Plan {
             self.set_polling(true);
         }
         let opened = self.open(round, u64::MAX);
-        // So that work() finds the signals of deliverers that saw the queues before they were
-        // active.
+        // After the fence work() finds the signals of deliverers that saw the queues before they
+        // were active.
         full_fence();
-        // Also other ranks' queues: with engine `offload` a rank leaves its steps to any thread
-        // that looks.
+        // It also runs steps of other ranks: with engine `offload` a rank leaves its steps to any
+        // thread that looks.
         let worked = self.work(opened, true);
         if self.policy.plain {
-            // Only the waiting thread ends rounds of a plain plan: this thread might come late,
-            // during a later round.
+            // Only the waiting thread ends rounds of a plain plan, since this thread might end a
+            // later round than the one that it has seen.
             return worked;
         }
         self.close(round);
@@ -346,7 +348,7 @@ impl Task for Plan {
         if !offload {
             self.set_polling(false);
         }
-        // Finds what came before other ranks could see that they must ring.
+        // This look finds signals that came before their senders could see that they must ring.
         let round = self.rounds.load(Ordering::Acquire);
         let under_way = !self.round_end().is_closed(round);
         under_way

@@ -1,9 +1,9 @@
-//! long double where it is the x87 format of 80 bits, stored in 16 bytes (x86-64). Elsewhere the
+//! long double on x86-64, where it is the x87 format of 80 bits, stored in 16 bytes. Elsewhere the
 //! library moves long double and passes it to the user's functions, but cannot combine it.
 
 use std::ops::{Add, Mul};
 
-/// A number of 80 bits. The bytes behind it have no meaning; results have 0 there.
+/// A number of 80 bits. The bytes that follow it have no meaning, and are 0 in results.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(16))]
 pub struct Extended {

@@ -1,7 +1,7 @@
 //! 16-bit floating-point numbers: IEEE binary16 (F16), and the upper half of binary32 (Bf16).
 //!
 //! A sum or product is computed in binary32 and then rounded to nearest, ties to even. The result
-//! is the same as after a single rounding: binary32 has 24 bits, at least twice the bits of either
+//! is equal to that of a single rounding: binary32 has 24 bits, at least twice the bits of either
 //! format (11, 8) plus two (Figueroa 1995), and products are exact in it or smaller than half of
 //! the smallest number. The callers must run in the default floating-point environment, since the
 //! conversions use denormal numbers and rounding to nearest.
@@ -46,8 +46,8 @@ impl Format for F16 {
     fn narrow(number: f32) -> u16 {
         let bits = number.to_bits();
         let (sign, rest) = ((bits >> 16) as u16 & 0x8000, bits & 0x7fff_ffff);
-        // Adds half of the last bit less one, and one more if the last bit is odd; the lower bits
-        // are then cut off.
+        // Adds half of the last bit less one, and one more if the last bit is odd, and then cuts
+        // the lower bits off.
         let odd = rest >> 13 & 1;
         let normal = rest.wrapping_sub(power(112) - power(0)).wrapping_add(0xfff + odd) >> 13;
         // The last bit of 0.5 has the value of the smallest number, so this addition rounds to

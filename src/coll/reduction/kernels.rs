@@ -1,10 +1,11 @@
 //! The loops that combine elements.
 //!
-//! Other processes map the same memory, so the kernels use raw pointers and never references; user
-//! buffers need not be aligned. A kernel reads a block of 64 bytes whole before it writes it, so
-//! the compiler can use vector instructions without checks whether ranges are the same. On machines
-//! with AVX2 a second copy of each kernel, compiled for AVX2, is used: with the common subset of
-//! x86-64 comparisons and products of 64-bit integers are computed one by one.
+//! Other processes map the memory of the operands, so the kernels use raw pointers and never
+//! references. User buffers need not be aligned. A kernel reads a block of 64 bytes whole before it
+//! writes it, so the compiler can use vector instructions without checks whether ranges are equal.
+//! On machines with AVX2 the library uses a second copy of each kernel, compiled for AVX2: the
+//! common subset of x86-64 has no vector instructions for comparisons and products of 64-bit
+//! integers.
 
 use super::extended::Extended;
 use super::half::{Bf16, F16, Half};
@@ -14,9 +15,9 @@ use super::{Op, Type};
 /// Stores `left op right` at `to`, for `elements` elements: `(left, right, to, elements)`.
 ///
 /// # Safety
-/// All three ranges are mapped, the last one for writing. While the kernel runs nobody writes to
-/// the inputs or touches the output. Each input is the output or does not overlap it. Nothing need
-/// be aligned.
+/// All three ranges are mapped, the last one for writing. While the kernel runs no other thread
+/// writes to the inputs or accesses the output. Each input is the output or does not overlap it. No
+/// range need be aligned.
 pub type Kernel = unsafe fn(*const u8, *const u8, *mut u8, usize);
 
 /// The kernel of a type and an operation. None: the type does not have the operation, the user's
@@ -61,7 +62,7 @@ unsafe fn combine<T: Copy, const N: usize>(
     }
 }
 
-/// One kernel, with the attributes of the table that it belongs to.
+/// One kernel, with the attributes of its table.
 macro_rules! kernel {
     ($(#[$attribute:meta])*, $number:ty, $f:expr) => {{
         $(#[$attribute])*

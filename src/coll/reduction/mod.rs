@@ -30,7 +30,7 @@ pub enum Type {
     U8 = 8,
     I16 = 9,
     U16 = 10,
-    /// Elements of as many bytes as the plan says.
+    /// Elements of `element_size` bytes.
     Bytes = 11,
     Bool = 12,
     F16 = 13,
@@ -86,7 +86,7 @@ impl Type {
         Type::ALL.into_iter().find(|kind| *kind as u32 == code)
     }
 
-    /// Bytes of an element, with the padding of the C compiler. None: the plan says how many.
+    /// Bytes of an element, with the padding of the C compiler. None: the call gives the number.
     pub fn width(self) -> Option<u64> {
         use Type::*;
         Some(match self {

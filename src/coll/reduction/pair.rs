@@ -4,13 +4,14 @@ use super::extended::Extended;
 
 /// A value.
 pub trait Value: Copy {
-    /// Whether it comes first when the smallest value is sought: a number comes before a NaN.
+    /// Whether this value precedes the other one in a search for the smallest value. A number
+    /// precedes a NaN.
     fn is_less(self, other: Self) -> bool;
-    /// Like `is_less`, when the greatest value is sought.
+    /// Like `is_less`, in a search for the greatest value.
     fn is_greater(self, other: Self) -> bool;
 }
 
-/// An index, with the padding of the C compiler behind it.
+/// An index, followed by the padding of the C compiler.
 pub trait Index: Copy {
     /// The index as a number.
     fn at(self) -> i64;

@@ -1,10 +1,10 @@
-//! Bindings: where a buffer that the owner names anew with each start lies in the present round.
-//! The owner's block of the plan holds one for each such buffer.
+//! Bindings. If each start of a plan may name other buffers, the owner's block has a binding for
+//! each buffer, which holds the buffer's place in the present round.
 //!
-//! The owner writes the binding before it starts a round, when the round before has ended. A thread
-//! of any rank reads it for a step that touches the buffer. By the rules of schedules that step
-//! follows a signal of the owner in this round, or it is a step of the owner's queue, which the
-//! thread has claimed. Signal and claim both acquire what the owner wrote before.
+//! The owner writes the binding between two rounds. A thread of any rank reads it for a step that
+//! accesses the buffer. By the rules of schedules that step follows a signal of the owner in this
+//! round, or it is a step of the owner's queue, which the thread has claimed. The reads of signal
+//! and claim are both Acquire, so the thread sees the binding.
 
 use crate::coll::runner::members::Memory;
 use crate::coll::runner::record::{RecordRef, act};
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 /// Bytes of a binding: a line.
 pub const BINDING: u64 = 64;
 
-/// Where a buffer lies: key and offset.
+/// The place of a buffer: key and offset.
 #[repr(C)]
 pub struct Binding([AtomicU64; 2]);
 
@@ -30,7 +30,7 @@ impl Binding {
     }
 
     /// The place in this round, `further` bytes from the beginning of the buffer. The caller must
-    /// check it: a faulty owner may have written anything there.
+    /// check it, because a faulty owner may have written any number.
     #[inline(always)]
     pub fn load(&self, further: u64) -> Address {
         let (key, offset) = (&self.0[0], &self.0[1]);

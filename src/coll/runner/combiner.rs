@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 pub type Reduction =
     unsafe extern "C" fn(*const c_void, *const c_void, *mut c_void, u64, *mut c_void);
 
-/// A user's function and its last argument. In a plan that the cache keeps for blocking calls, each
-/// call sets both between two rounds. Only threads of this rank call the function, and they acquire
-/// both with the start of the round.
+/// A user's function and its last argument. If the cache keeps the plan, each call sets both
+/// between two rounds. Only threads of this rank call the function, and the start of the round
+/// publishes both to them.
 pub struct UserFunction {
     function: AtomicPtr<c_void>,
     data: AtomicPtr<c_void>,

@@ -11,18 +11,16 @@ use std::ops::Index;
 /// One of the three memories of a rank, as this process reaches it.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
-    /// A buffer of the user, with its length. It is looked up at every use, because the user may
-    /// free it.
+    /// A buffer of the user, with its length. Each use looks it up, because the user may free it.
     User(Address, u64),
-    /// A buffer of the user whose place its owner names anew with each round (see binding), with
-    /// its length.
+    /// A buffer of the user whose place may change between rounds (see binding), with its length.
     Bound(*const Binding, u64),
     /// Memory of the plan at this address, with its length.
     Plan(*mut u8, u64),
     /// Scratch memory that exists several times, one copy after the other in whole lines: address,
     /// length of one copy, number of copies. Rounds use the copies in turn.
     Turns(*mut u8, u64, u32),
-    /// Memory of a rank of another node: that rank finds the place itself. The length is no limit.
+    /// Memory of a rank of another node, which finds the place itself. The length is no limit.
     Far(u64),
 }
 
@@ -64,9 +62,9 @@ impl Member {
     }
 }
 
-/// In teams of up to EVERYBODY ranks each rank knows all others and may run their steps, so where
-/// ranks share cores a round need not wait until each of them gets a core. The price is one contact
-/// for each pair of ranks when the plan is made.
+/// The largest team in which each rank knows all others and may run their steps. If ranks share
+/// cores, a round then need not wait until each of them gets a core. It takes one contact for each
+/// pair of ranks when the plan is made.
 pub const EVERYBODY: usize = 64;
 
 /// The ranks that rank `me` has to know: all of a small team, else those that its program names.
@@ -83,15 +81,15 @@ pub fn known(program: &Program, me: usize, ranks: usize) -> BTreeSet<usize> {
     known
 }
 
-/// The known ranks, found by rank.
+/// A table of the known ranks, by rank.
 pub struct Members {
     /// Each member is at slot() of its rank. Places without a member hold a copy of another one, so
-    /// every index gives a valid member. There is at least one.
+    /// every index gives a valid member. The table has at least one place.
     places: Box<[Member]>,
 }
 
 impl Members {
-    /// How many places the table of these ranks of a team needs.
+    /// The number of places in a table of these ranks.
     fn places(known: &BTreeSet<usize>, ranks: usize) -> usize {
         if known.len() == ranks { ranks } else { modulus(known, ranks) }
     }
@@ -126,8 +124,8 @@ impl Members {
     }
 }
 
-/// The member of a known rank. An unknown number, which only a faulty peer can have written, gives
-/// some member.
+/// The member of a known rank. For an unknown number, which only a faulty peer can have written, it
+/// is any member.
 impl Index<usize> for Members {
     type Output = Member;
 

@@ -1,8 +1,9 @@
-//! How the steps of a plan are run. Each rank has a session in memory that all ranks of the plan
-//! map (`session`, `record`), with its queues of steps (`queue`) and the words that end its rounds
-//! (`round_end`). A thread of any rank may run the steps that a signal makes ready: `stepping` has
-//! the loops, `shared` what a step does. For a rank of another node a step posts a control message
-//! (`posted`, `put_sender`); the receiver stores the bytes and the signal (`put_receiver`).
+//! How threads run the steps of a plan. Each rank has a session in memory that all ranks of the
+//! plan map (`session`, `record`), with its queues of steps (`queue`) and the words that end its
+//! rounds (`round_end`). A thread of any rank may run the steps that a signal makes ready:
+//! `stepping` has the loops, and `shared` the actions of steps. For a rank of another node a step
+//! posts a control message (`posted`, `put_sender`), and the receiver stores the bytes and the
+//! signal (`put_receiver`).
 
 pub mod binding;
 mod combiner;

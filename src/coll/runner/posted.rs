@@ -1,6 +1,6 @@
-//! Programs over several nodes. The owner runs each step itself; a step may put bytes and a signal
-//! to a rank of another node, and reads memory of its own node only. A put carries the signal that
-//! follows it, so a step that does more than that is cut in two.
+//! Programs over several nodes. The owner runs each step itself. A step may put bytes and a signal
+//! to a rank of another node, and reads memory of its own node only. One put carries bytes and a
+//! signal to one rank, so a step that does more is cut into several steps.
 
 use crate::coll::schedule::{Action, Place, Program, Step, scratch};
 use std::collections::BTreeSet;

@@ -11,9 +11,10 @@ use crate::util::status::Status;
 use std::sync::atomic::Ordering;
 
 impl Stage {
-    /// Posts the control messages of a step that were not posted yet; the last one carries the
-    /// signal. RETRY_BUSY: the plan's room is used up, and an answer calls for this queue again.
-    /// RETRY_QUEUE_FULL: the command queue is full, and the caller must try again.
+    /// Posts the control messages of a step that were not posted yet. The last one carries the
+    /// signal. RETRY_BUSY: the plan's room is used up, and the progress thread runs this queue when
+    /// an answer has come. RETRY_QUEUE_FULL: the command queue is full, and the caller must try
+    /// again.
     #[cold]
     pub(super) fn put(&self, record: RecordRef, size: u64, round: u32) -> Result<(), Status> {
         let (edge, (to, space, offset)) = (Edge::of(record), record.place(2));
@@ -61,8 +62,9 @@ impl Stage {
     #[cold]
     pub(super) fn not_performed(&self, status: Status, worklist: &mut Worklist) -> End {
         if status.is_retry() {
-            // A put without room. Only room of the plan is announced (RETRY_BUSY); the worklist's
-            // `left` asks the caller to come back for a full command queue.
+            // A put found no room. Free room of the plan (RETRY_BUSY) is announced. A free place in
+            // the command queue is not, so `left` makes the caller leave the step to the progress
+            // thread.
             worklist.left |= status == Status::RETRY_QUEUE_FULL;
             return End::Full;
         }

@@ -1,10 +1,11 @@
-//! Stores what ranks of other nodes put into a plan. The holder of the lane's role stores the bytes
-//! of a control message at once, and its signal where this rank's steps look for it: in a session
-//! that this rank keeps for the sender (`Shadow`), or in a cell. Control messages overtake each
-//! other; so the signals of one edge are stored in the order in which they were sent, each after
-//! all bytes that were put before it. Then the receiver checks as any deliverer which thread runs
-//! the queue. Where none does it calls the progress thread, since steps may call functions of the
-//! user, for which the role must not be held.
+//! The receiver of puts from ranks of other nodes. The holder of the lane's role stores the bytes
+//! of a control message at once. It stores the signal where this rank's steps look for it: in a
+//! session that this rank keeps for the sender (`Shadow`), or in a cell. Control messages may
+//! overtake each other. So the receiver stores the signals of one edge in the order in which they
+//! were sent, each after all bytes that were put before it. Then it checks, as any deliverer does,
+//! which thread runs the queue. If there is none, it calls the progress thread and does not run the
+//! steps itself, since a step may call a function of the user, which must not run while the role is
+//! held.
 
 use crate::coll::runner::members::{Member, Memory};
 use crate::coll::runner::put_sender::{PlanMessage, Put, Signal};
@@ -20,8 +21,8 @@ use crate::util::status::Status;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// The memory of a session that stands for a rank of another node. It has only that rank's signal
-/// words for this rank, one for each queue.
+/// Private memory for the session of a rank of another node. It has only that rank's signal words
+/// for this rank, one for each queue.
 pub struct Shadow(Box<[Line]>);
 
 #[derive(Clone, Copy, Default)]
@@ -39,7 +40,7 @@ impl Shadow {
         session::size(&vec![1; queues], 0)
     }
 
-    /// The member that stands for the far rank: `rank` in the team, `peer` in the world.
+    /// The member for the far rank with the number `rank` in the team and `peer` in the world.
     pub fn member(&mut self, rank: usize, peer: u32, queues: usize) -> Member {
         let base = self.0.as_mut_ptr().cast();
         // SAFETY: zeroed lines, as many as new() has asked for; the plan keeps them.
@@ -56,7 +57,8 @@ pub trait Owner: Send + Sync {
     fn stage(&self) -> &Stage;
 }
 
-/// What has come over one edge: the number of the next control message, and those that overtook it.
+/// The state of one edge: the number of the next control message, and the messages that have
+/// overtaken it.
 #[derive(Default)]
 struct Arrivals {
     next: u32,
@@ -67,7 +69,7 @@ struct State {
     owner: Option<Weak<dyn Owner>>,
     /// Control messages that came before there was an owner.
     early: Vec<(u32, Words, Box<[u8]>)>,
-    /// By the sender's rank and queue.
+    /// The edges, by the sender's rank and queue.
     edges: HashMap<(usize, u8), Arrivals>,
     /// The round after whose end the plan fails, and the status.
     fails: Option<(u32, Status)>,
@@ -94,7 +96,8 @@ impl PutReceiver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan is made: stores what came early, and from now on every control message.
+    /// Called when the plan is made: stores the control messages that came early, and from now on
+    /// each one that comes.
     pub fn open(&self, owner: Weak<dyn Owner>) {
         let mut state = self.state();
         let early = std::mem::take(&mut state.early);
@@ -109,8 +112,8 @@ impl PutReceiver {
         self.state().closed = true;
     }
 
-    /// The status with which the plan fails for a rank that has ended `ended` rounds, if a peer
-    /// said so.
+    /// The status with which the plan fails for a rank that has ended `ended` rounds, if a peer has
+    /// sent one.
     pub fn failed_after(&self, ended: u32) -> Option<Status> {
         let (round, status) = self.state().fails?;
         (ended.wrapping_sub(round) as i32 >= 0).then_some(status)

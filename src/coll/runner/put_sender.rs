@@ -1,8 +1,9 @@
-//! What a plan sends to ranks of other nodes. A put (`put`) is one control message, or several if
-//! it has more bytes than a control message may carry (`engine::control_messages`); the last one
-//! carries the signal. The bytes are copied when the control message is posted, so a step is done
-//! when its last control message is posted. The bytes that were posted and not answered are bounded
-//! (`room`): a queue that finds no room stays at its step, and goes on when answers have come.
+//! The control messages of a plan to ranks of other nodes. A put (`put`) is one control message, or
+//! several if it has more bytes than a control message may carry (`engine::control_messages`). The
+//! last one carries the signal. The bytes are copied when the control message is posted, so a step
+//! is done when its last control message is posted. The bytes that were posted and not answered are
+//! bounded (`room`). A queue that finds no room stays at its step, and continues when answers have
+//! come.
 
 mod room;
 
@@ -15,13 +16,12 @@ use room::Room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// A control message of a plan, which travels as words.
+/// A control message of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanMessage {
     /// Bytes, and perhaps a signal.
     Put(Put),
-    /// The plan has failed for every rank that has ended this round; round 0: for all ranks at
-    /// once.
+    /// The plan fails for a rank when it has ended this round. Round 0: it fails at once.
     Failed(Status, u32),
 }
 
@@ -79,7 +79,7 @@ impl PlanMessage {
         }
     }
 
-    /// The control message that these words say. None: no valid control message.
+    /// Decodes a control message. None: the words are not a valid one.
     pub fn decode([offset, numbers, marks]: Words) -> Option<PlanMessage> {
         let byte = |at: u32| (marks >> at) as u8;
         if byte(32) == FAILED as u8 {
@@ -111,7 +111,7 @@ pub struct PutSender {
     failure_sent: AtomicBool,
 }
 
-/// Receives the answers, which may come when the plan is gone.
+/// Receives the answers, which may come after the plan was freed.
 struct Answers {
     services: Arc<Services>,
     room: Room,
@@ -119,8 +119,8 @@ struct Answers {
 
 impl Ended for Answers {
     fn ended(&self, _: u32, bytes: usize, _: Status) {
-        // A peer that did not take the message has died, which every rank notices, or reports the
-        // failure of the plan itself.
+        // The status is ignored: a peer that did not take the message has died, which every rank
+        // finds out, or reports the failure of the plan itself.
         if self.room.ended(bytes) {
             self.services.background.call(true);
         }
@@ -157,14 +157,14 @@ impl PutSender {
         self.answers.services.send_control(&message, &ends).map_err(|error| error.status)
     }
 
-    /// Tells the ranks of other nodes once that the plan has failed.
+    /// Sends to the ranks of other nodes, once, that the plan has failed.
     pub fn send_failed(&self, members: &Members, status: Status) {
         if !self.failure_sent.swap(true, Ordering::Relaxed) {
             self.send_failed_after(members, status, 0);
         }
     }
 
-    /// Tells the ranks of other nodes that the plan fails when they have ended `round`.
+    /// Sends to the ranks of other nodes that the plan fails when they have ended `round`.
     pub fn send_failed_after(&self, members: &Members, status: Status, round: u32) {
         self.failure_sent.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {

@@ -5,24 +5,24 @@
 //!
 //! - A thread must **claim** the queue before it moves `at`, runs steps or changes the control
 //!   word; with the claim, plain stores are enough. A claim is a compare-and-swap of the control
-//!   word from "active and unclaimed"; the owner may also start the round with the claim taken. The
-//!   holder runs steps as long as they are ready, and may keep the claim while it polls the
-//!   signals.
+//!   word from "active and unclaimed". The owner may also take the claim by the store that starts
+//!   the round. The holder runs steps as long as they are ready, and may keep the claim while it
+//!   polls the signals.
 //! - A thread that **delivers** stores the signal of the step that it has run, and then reads the
 //!   polled word and the control word of the queue that is signalled. They say which thread runs
 //!   the released steps: the holder of the claim, a thread of the owner that polls, the owner later
 //!   (the tail of the queue, or a queue that is not active yet), or else the deliverer.
-//! - A thread that **releases** the claim, stops **polling** or gives up the **tail** stores that
-//!   first and then reads the signals once more. Each side has a full fence between its store and
-//!   its read, so the deliverer sees that store, or the other thread sees the signal.
+//! - A thread that **releases** the claim, stops **polling** or gives up the **tail** first stores
+//!   this and then reads the signals once more. Each side has a full fence between its store and
+//!   its read. So the deliverer sees that store, or the other thread sees the signal.
 //! - The holder of the claim ends the round with one store, which counts the round as finished and
 //!   clears "active". A thread that sees the count therefore sees all effects of the round.
 //!
 //! A signal word is the number of signals since the plan was made. The sender computes the number
-//! from its own round, so it stores the word and needs no atomic addition. The word lies in the
-//! sender's session, in the line after the control word's: a rank that starts and signals writes
-//! lines of its own only, and other ranks read them. (The signal word of a cell lies beside the
-//! data, at the receiver.)
+//! from its own round, so it stores the word and needs no atomic addition. The word is in the
+//! sender's session, in the line after that of the control word. So a rank that starts and signals
+//! writes only lines of its own, and other ranks read them. (The signal word of a cell is beside
+//! the data, at the receiver.)
 
 use crate::util::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -30,8 +30,8 @@ use crate::util::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 mod models;
 
 /// The part of a queue with a fixed size. The signal words follow in lines of their own: waiting
-/// threads read signal words all the time, and each such read would slow down a store to a control
-/// word in the same line.
+/// threads read signal words very often, and each such read would slow down a store to a control
+/// word in that line.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct Head {
@@ -49,9 +49,9 @@ pub const NO_TAIL: u32 = u32::MAX;
 
 /// Polled word: no thread of the owner polls. A deliverer runs the steps that are ready.
 const NOBODY: u8 = 0;
-/// Polled word: the owner runs the tail itself, that is the last steps of the queue, which move few
-/// bytes and for which no other rank waits. A deliverer runs the steps before the tail. A thread of
-/// the owner that is about to sleep stores NOBODY first.
+/// Polled word: the owner runs the tail itself. The tail is the last steps of the queue, if they
+/// move few bytes and no other rank waits for them. A deliverer runs the steps before the tail. A
+/// thread of the owner that is about to sleep stores NOBODY first.
 const TAIL: u8 = 1;
 /// Polled word: a thread of the owner polls the signals of this queue and runs the steps that
 /// become ready, or is about to do so.
@@ -66,8 +66,8 @@ const POLLED_ON: u8 = 3;
 pub struct Queue<'a> {
     /// Control word and next step.
     pub head: &'a Head,
-    /// NOBODY, TAIL, POLLED or POLLED_ON. The word lies in a line that is seldom written, because
-    /// each deliverer reads it first.
+    /// NOBODY, TAIL, POLLED or POLLED_ON. The word is in a line that is seldom written, because
+    /// each deliverer reads the word first.
     pub polled: &'a AtomicU8,
     /// The first step of the tail, or NO_TAIL.
     pub tail: u32,
@@ -84,7 +84,7 @@ const CLAIMER_SHIFT: u32 = 4;
 const FINISHED: u64 = 0xffff_ffff << 16;
 const FINISHED_SHIFT: u32 = 16;
 
-/// Most ranks of a team: the claimer's rank has 12 bits, 0 being nobody.
+/// The most ranks of a team: the claimer's rank plus 1 has 12 bits, and 0 stands for no claimer.
 pub const RANKS: usize = 4095;
 
 /// The value of a control word.
@@ -112,15 +112,15 @@ impl Control {
     }
 }
 
-/// The full fence between a thread's store and its read of another thread's word. Deliverers and
-/// threads that stop polling both have one, so at least one of the two sees the other's store.
+/// The full fence between a thread's store and its read of another thread's word. A deliverer and a
+/// thread that stops polling both execute one, so at least one of the two sees the other's store.
 #[inline(always)]
 pub fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
-/// The index of a rank in a table of `places` entries: the rank itself in a small team, without a
-/// division, else the remainder.
+/// The index of a rank in a table of `places` entries. In a small team it is the rank itself, which
+/// takes no division, and otherwise the remainder.
 #[inline(always)]
 pub fn slot(rank: usize, places: usize) -> usize {
     if rank < places { rank } else { rank % places }
@@ -129,21 +129,21 @@ pub fn slot(rank: usize, places: usize) -> usize {
 /// Whether a signal word, of a queue or in a cell, has reached a count.
 #[inline(always)]
 pub fn has_reached(word: &AtomicU32, least: u32) -> bool {
-    // Acquire: pairs with signal(); the caller sees what the sender did before.
+    // Acquire: pairs with signal().
     word.load(Ordering::Acquire).wrapping_sub(least) as i32 >= 0
 }
 
 /// Stores a signal word.
 #[inline(always)]
 pub fn signal(word: &AtomicU32, value: u32) {
-    // Release: a thread that sees the signal sees what the sender did before.
+    // Release: a thread that sees the signal sees the sender's earlier stores.
     word.store(value, Ordering::Release);
 }
 
-/// The owner's counterpart of light_fence().
+/// The fence of the owner when it clears POLLED_ON; pairs with the light_fence() of deliverers.
 #[cold]
 fn heavy_fence() {
-    // Where a process cannot make all CPUs execute a fence, no queue gets POLLED_ON
+    // If a process cannot make all CPUs execute a fence, no queue gets POLLED_ON
     // (Policy::may_poll_on).
     #[cfg(not(loom))]
     crate::util::pin::global_fence_or_pause();
@@ -196,8 +196,8 @@ impl Queue<'_> {
         signal(&self.sent[slot(to, self.sent.len())], value);
     }
 
-    /// For a deliverer, after full_fence(). True: no other thread is going to run the steps that
-    /// the signal released, so the deliverer has to.
+    /// A deliverer calls this after full_fence(). True: no other thread will run the steps that the
+    /// signal has released, so the deliverer must.
     #[inline(always)]
     pub fn needs_runner(&self) -> bool {
         // Relaxed: a thread that has stopped polling since then reads the signals afterwards.
@@ -222,8 +222,8 @@ impl Queue<'_> {
         if self.tail == NO_TAIL { NOBODY } else { TAIL }
     }
 
-    /// For a deliverer, after light_fence(). True: the owner polls, and the deliverer has nothing
-    /// more to do for this signal.
+    /// A deliverer calls this after light_fence(). True: the owner polls, and the deliverer need do
+    /// no more for this signal.
     #[inline(always)]
     pub fn is_polled_on(&self) -> bool {
         // Relaxed: as in needs_runner().
@@ -235,7 +235,7 @@ impl Queue<'_> {
     #[inline]
     pub fn activate(&self, finished: u32) {
         // A store is enough: no other thread changes the word of a queue that is not active.
-        // Release: the next holder sees what the owner did before.
+        // Release: the next holder sees the owner's earlier stores.
         let control = u64::from(finished) << FINISHED_SHIFT | ACTIVE;
         self.head.control.store(control, Ordering::Release);
     }
@@ -276,7 +276,7 @@ impl Queue<'_> {
         if self.at() != mine.at {
             self.head.at.store(mine.at, Ordering::Relaxed);
         }
-        // Release: the next holder sees what this one did. A store is enough: no other thread
+        // Release: the next holder sees the stores of this one. A store is enough: no other thread
         // changes the word of a claimed queue.
         self.head.control.store(mine.control.0 & !CLAIMER, Ordering::Release);
     }
@@ -297,8 +297,8 @@ impl Queue<'_> {
         self.give_back(mine);
     }
 
-    /// Gives the claim up and marks the queue as polled: the caller, a thread of the owner, is
-    /// about to claim it again, so deliverers leave it alone. A waiting rank may still claim it.
+    /// Gives the claim up and marks the queue as polled. The caller, a thread of the owner, is
+    /// about to claim it again, so deliverers do not claim it. A waiting rank may still claim it.
     /// `lasting`: see poll_on().
     #[inline]
     pub fn release_polled(&self, mine: Claim, lasting: bool) {
@@ -363,8 +363,8 @@ impl Queue<'_> {
         }
     }
 
-    /// For a waiting thread of the owner before it sleeps: from now on deliverers run the tail as
-    /// well. The caller reads the signals once more after this call.
+    /// A waiting thread of the owner calls this before it sleeps: from now on deliverers run the
+    /// tail as well. The caller reads the signals once more after this call.
     pub fn leave_tail(&self) {
         if self.polled.load(Ordering::Relaxed) == TAIL {
             self.polled.store(NOBODY, Ordering::Relaxed);

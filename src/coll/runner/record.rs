@@ -1,11 +1,11 @@
-//! Steps in the form in which they lie in a session: records of one line each, written at init and
-//! read by the threads that run the steps.
+//! Records: the form of steps in a session. A record is a cache line, which is written when the
+//! plan is made and read by the threads that run the step.
 
 use crate::coll::runner::queue::NO_TAIL;
 use crate::coll::schedule::{Action, Place, Program, QUEUES, Signal, Space, Step};
 use std::collections::HashMap;
 
-/// In place of a rank: none.
+/// The number that stands for no rank.
 pub const NOBODY: u16 = u16::MAX;
 
 /// The action of a record.
@@ -17,9 +17,9 @@ pub mod act {
     pub const PUT: u8 = 3;
 }
 
-/// What a record with the action PUT stores in the offset of its right operand, which a put does
-/// not have: the number of its edge, its queue, and whether it signals. Its `signal_rank` is
-/// NOBODY: the put carries the signal, and the thread that runs the step stores none.
+/// The edge of a record with the action PUT. The record stores it in the offset of its right
+/// operand, which a put does not have. The record's `signal_rank` is NOBODY, since the put carries
+/// the signal and the thread that runs the step stores none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
     /// The index of the (rank, queue) pair in edges().
@@ -54,26 +54,27 @@ pub struct Record {
     pub wait_total: u32,
     /// The number of this step's signal among those that this rank sends to that queue in a round.
     pub signal_count: u32,
-    /// How many of them there are in a round. For a signal in a cell: the number of the cell.
+    /// How many signals this rank sends to that queue in a round. For a signal in a cell: the
+    /// number of the cell.
     pub signal_total: u32,
     /// The rank whose signals the step waits for, or NOBODY.
     pub wait_from: u16,
     /// The rank to signal, or NOBODY.
     pub signal_rank: u16,
-    /// The rank whose memory is used, of each operand: left operand or source, right operand,
+    /// For each operand the rank in whose memory it is: left operand or source, right operand,
     /// result.
     pub ranks: [u16; 3],
-    /// Which queue of `signal_rank` to signal.
+    /// The queue of `signal_rank` that is signalled.
     pub signal_queue: u8,
     /// One of `act`.
     pub action: u8,
-    /// Which memory of that rank, as in Space; one for each operand.
+    /// For each operand the memory of that rank, as in Space.
     pub spaces: [u8; 3],
     /// See Marks.
     pub marks: Marks,
-    /// The offset in that memory, of each operand.
+    /// For each operand the offset in that memory.
     pub offsets: [u64; 3],
-    /// Bytes.
+    /// Bytes of each operand.
     pub size: u64,
 }
 
@@ -173,8 +174,8 @@ impl Marks {
     }
 }
 
-/// The edges of a program: each pair of a rank of another node and a queue of this rank that puts
-/// to it. The receiver orders the signals of each edge.
+/// The edges of a program: the pairs of a rank of another node and a queue of this rank that puts
+/// to that rank. The receiver orders the signals of each edge.
 pub fn edges(program: &Program) -> Vec<(usize, usize)> {
     let mut edges = Vec::new();
     for (at, queue) in program.queues.iter().enumerate() {
@@ -205,8 +206,8 @@ pub fn compile(program: &Program) -> Vec<Record> {
             if let Some(wait) = step.wait {
                 record.wait_total = wait.cell.unwrap_or(totals[&wait.from]);
                 if let Some(rounds) = wait.late.checked_sub(1) {
-                    // A late wait: the last `late - 1` rounds before this one need not have been
-                    // signalled.
+                    // A late wait needs no signals of this round and of the `late - 1` rounds
+                    // before it.
                     record.wait_count = (wait.count * rounds).wrapping_neg();
                 }
             }
@@ -230,9 +231,10 @@ pub fn compile(program: &Program) -> Vec<Record> {
     records
 }
 
-/// The first step of a queue's tail: the last steps, which move at most `most` bytes together and
-/// for which no other rank waits in this round. (Signals sent once in several rounds only say that
-/// memory was read, so such a step may be in the tail.) NO_TAIL: the last step does not qualify.
+/// The first step of a queue's tail: the longest row of last steps that move at most `most` bytes
+/// together and for which no other rank waits in this round. (A signal that is sent once in several
+/// rounds only reports that memory was read, so a step with such a signal may be in the tail.)
+/// NO_TAIL: there is no such step.
 pub fn tail(steps: &[Step], most: u64) -> u32 {
     let mut bytes = 0;
     let is_tail = |step: &&Step| {

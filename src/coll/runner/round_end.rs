@@ -1,23 +1,23 @@
-//! How a round of a plan ends at one rank. A thread takes the round (`closed`), reports it to the
-//! user, and then stores that it has ended (`ended`). Both words hold numbers of rounds. They lie
-//! in the session, because the thread that has run the last step may belong to another rank: it
-//! then changes the word of a STORE or ADD completion, which all ranks map.
+//! How a round of a plan ends at one rank. A thread takes the round (`closed`), reports its end to
+//! the user, and then stores that it has ended (`ended`). Both words hold numbers of rounds. They
+//! are in the session, because the thread that has run the last step may belong to another rank.
+//! That thread changes the word of a STORE or ADD completion, which all ranks map.
 //!
-//! - A thread that has counted a queue as finished then reads the counts of the rank's other
-//!   queues, with a full fence between the two. So the thread that counts the last queue sees that
-//!   all have finished.
-//! - Several threads may see that. Only the thread whose compare-and-swap moves `closed` reports to
-//!   the user. `closed` holds the number of the round, so the compare-and-swap of a thread that
+//! - A thread that has counted a queue as finished executes a full fence and then reads the counts
+//!   of the rank's other queues. So the thread that counts the last queue sees that all have
+//!   finished.
+//! - Several threads may see that. Only the thread whose compare-and-swap changes `closed` reports
+//!   to the user. `closed` holds the number of the round, so the compare-and-swap of a thread that
 //!   comes late, during a later round, fails.
-//! - A callback must find the round ended, since it may start the next one: the thread stores
-//!   `ended` before it calls. A completion word is changed before `ended` is stored, and wait and
-//!   test return after that, so a user who sets the word back after wait or test is not overtaken
-//!   by a late store. A program that has seen the word may start the next round at once, because
-//!   the start reads `closed` only. Two threads may then store `ended` for two rounds at the same
-//!   time, so the store keeps the larger number.
-//! - `closed` also names the rank that has taken the round. If that rank dies before the round has
-//!   ended, the owner takes the round over and reports the death. Nobody knows whether the dead
-//!   rank had changed the word, so the user may get the completion of a round twice.
+//! - A callback may start the next round, so the thread stores `ended` before it calls. A
+//!   completion word is changed before `ended` is stored, and wait and test return after that. So
+//!   no late store follows if the user sets the word back after wait or test. A program that has
+//!   seen the word may start the next round at once, because the start reads `closed` only. Two
+//!   threads may then store `ended` for two rounds at the same time, so the store keeps the larger
+//!   number.
+//! - `closed` also has the rank that has taken the round. If that rank dies before the round has
+//!   ended, the owner takes the round over and reports the death. The owner cannot find out whether
+//!   the dead rank had changed the word, so the user may get the completion of a round twice.
 
 use crate::coll::runner::queue::full_fence;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
@@ -45,7 +45,7 @@ impl RoundEnd {
     /// Whether a thread has taken `round`, the last round that was started.
     #[inline(always)]
     pub fn is_closed(&self, round: u32) -> bool {
-        // Acquire: pairs with take(); the caller sees what was done for the round before.
+        // Acquire: pairs with take(); the caller sees the effects of the round before.
         self.closed.load(Ordering::Acquire) as u32 == round
     }
 
@@ -63,7 +63,8 @@ impl RoundEnd {
         self.ended.load(Ordering::Acquire).wrapping_sub(round) as i32 >= 0
     }
 
-    /// Takes this round. True: the caller, of rank `me`, and no other thread ends it, by end().
+    /// Takes this round. True: the caller, a thread of rank `me`, must end it by end(), and no
+    /// other thread does.
     pub fn take(&self, round: u32, me: usize) -> bool {
         let seen = self.closed.load(Ordering::Relaxed);
         // AcqRel: a thread that starts the next round after reading only `closed` sees the effects
@@ -73,7 +74,7 @@ impl RoundEnd {
             && self.closed.compare_exchange(seen, taken(round, me), ok, bad).is_ok()
     }
 
-    /// Like `take`, for a round that rank `dead` has taken and will not end.
+    /// Like `take`, for a round that rank `dead` has taken and cannot end.
     pub fn take_over(&self, round: u32, dead: usize, me: usize) -> bool {
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         let (before, after) = (taken(round, dead), taken(round, me));
@@ -98,9 +99,9 @@ impl RoundEnd {
         self.ended.store(round, Ordering::Release);
     }
 
-    /// For a thread of rank `me` that has counted a queue as finished. Ends the round, if all
-    /// queues have finished and no other thread has taken it. `finished`: the counts of the queues
-    /// that have steps. `report`: changes the user's word.
+    /// A thread of rank `me` calls this after it has counted a queue as finished. Ends the round,
+    /// if all queues have finished and no other thread has taken it. `finished`: the counts of the
+    /// queues that have steps. `report`: changes the user's word.
     pub fn end_if_last(
         &self,
         (round, me): (u32, usize),

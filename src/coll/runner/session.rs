@@ -1,12 +1,11 @@
-//! A plan's session: each rank has one, in a region that all ranks of the plan map. It holds what a
-//! network card would hold in session-mode queues: the steps, the number of the next step of each
-//! queue, and the signal words that its owner stores and other ranks read. The plan's own buffers
+//! A rank's session of a plan, in a region that all ranks of the plan map. It holds the steps, the
+//! number of the next step of each queue, and the signal words that its owner stores and other
+//! ranks read. (A network card with session-mode queues has the same state.) The plan's own buffers
 //! follow.
 //!
 //! ```text
 //! header | ends | queue 0 | queue 1 ... | records | buffers
-//! ```
-//! The owner writes header and records at init, before it tells other ranks where the session lies.
+//! ``` The owner writes header and records before it sends the place of the session to other ranks.
 
 use crate::coll::arena::count_left;
 use crate::coll::runner::queue::{Head, NO_TAIL, Queue, RANKS};
@@ -23,7 +22,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering, fence};
 struct Header {
     /// The status with which the plan failed, or 0. Threads that run steps stop when it is set.
     failed: AtomicI32,
-    /// How many other ranks have freed the plan and no longer touch this session.
+    /// How many other ranks have freed the plan and no longer access this session.
     left: AtomicU32,
     /// Whether the owner's progress thread sleeps: a deliverer that needs it must then ring.
     asleep: AtomicU32,
@@ -58,8 +57,9 @@ pub fn size(words: &[usize], records: usize) -> usize {
 /// How many signal words fit into one line.
 const LINE: usize = 16;
 
-/// The number of signal words of each queue of a program, chosen so that no two ranks that the
-/// queue signals share a word: the number of ranks in a team of up to LINE, else the modulus().
+/// The number of signal words of each queue of a program. No two ranks that the queue signals share
+/// a word: in a team of up to LINE ranks each rank has one, in a larger team the number is their
+/// modulus().
 pub fn words(program: &Program, ranks: usize) -> Vec<usize> {
     let signals = program.queues.iter().flatten().filter_map(|step| step.signal);
     let signals = signals.filter(|signal| signal.cell.is_none()).collect::<Vec<_>>();
@@ -87,7 +87,7 @@ pub struct Session {
     queues: u32,
     /// The first step of the tail of queue 0; other queues have no tail.
     tail: u32,
-    /// As in Header. Like all fields here it was read once and checked. Peers can write to the
+    /// As in Header. This field, like all others, was read once and checked. Peers can write to the
     /// header, so it is not read again.
     firsts: [u32; QUEUES + 1],
     /// The line in which each queue begins; after the last queue, the line in which the records
@@ -132,7 +132,7 @@ impl Session {
         session
     }
 
-    /// Opens a session that a peer has laid out. None: what stands there cannot be a session of
+    /// Opens a session that a peer has laid out. None: the memory does not hold a valid session of
     /// `bytes` bytes.
     ///
     /// # Safety
@@ -169,7 +169,7 @@ impl Session {
         sound.then_some(session)
     }
 
-    /// A session without queues, for tests that do not look into it.
+    /// A session without queues, for tests that do not access it.
     #[cfg(test)]
     pub fn nowhere() -> Session {
         Session::empty(std::ptr::null_mut())
@@ -282,11 +282,11 @@ impl Session {
         let _ = self.header().failed.compare_exchange(0, status.0, ok, bad);
     }
 
-    /// For the owner's progress thread: before it sleeps, and after it has woken up.
+    /// The owner's progress thread calls this before it sleeps, and after it has woken up.
     pub fn set_asleep(&self, asleep: bool) {
         self.header().asleep.store(asleep.into(), Ordering::Relaxed);
         // Pairs with is_asleep(): the deliverer sees that this thread sleeps, or this thread sees
-        // what the deliverer did before.
+        // the deliverer's stores.
         fence(Ordering::SeqCst);
     }
 
@@ -305,12 +305,12 @@ impl Session {
         self.header().users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many other ranks have opened this session. The number is final once the plan is made.
+    /// How many other ranks have opened this session. It does not change after the plan was made.
     pub fn users(&self) -> u32 {
         self.header().users.load(Ordering::Relaxed)
     }
 
-    /// The caller, which has called enter(), will not touch this session again.
+    /// The caller, which has called enter(), will not access this session again.
     pub fn leave(&self) {
         count_left(&self.header().left);
     }

@@ -1,6 +1,6 @@
-//! What a step does where ranks share memory, for the own queues and for other ranks'. The thread
-//! that delivers a signal runs the steps that it releases, as the network card would for a rank
-//! that computes. `stepping` has the loops.
+//! The actions of steps in shared memory, for this rank's queues and those of other ranks. The
+//! thread that delivers a signal runs the steps that the signal releases, so that a rank may
+//! compute meanwhile. `stepping` has the loops.
 
 use crate::coll::runner::members::{Member, Members, Memory};
 use crate::coll::runner::put_sender::PutSender;
@@ -22,7 +22,7 @@ pub use crate::coll::runner::combiner::{Combiner, Reduction, UserFunction};
 pub use crate::coll::runner::stepping::End;
 pub use crate::coll::runner::worklist::Worklist;
 
-/// What a process needs to run the steps of a plan; one for each plan and process.
+/// The state by which a process runs the steps of a plan. A process has one for each plan.
 pub struct Stage {
     /// This rank's number in the team.
     pub me: usize,
@@ -40,15 +40,15 @@ pub struct Stage {
     pub put_sender: Option<Arc<PutSender>>,
 }
 
-// SAFETY: the pointers lead into memory that the plan keeps; schedules order the accesses of the
+// SAFETY: the pointers point into memory that the plan keeps. Schedules order the accesses of the
 // ranks that share it.
 unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
 /// A thread that finds a signal in a cell prefetches the cell of CELLS_BEFORE rounds later. If the
-/// sender is that far ahead, several lines are on their way at a time. If it is not, the line is
-/// still in this core's cache and the prefetch costs nothing.
+/// sender is that far ahead, the core then loads several lines at a time. If it is not, the line is
+/// still in this core's cache and the prefetch takes no time.
 const CELLS_BEFORE: u32 = 4;
 
 impl Ranks for Stage {
@@ -183,7 +183,8 @@ impl Stage {
         }
         for member in self.members.iter() {
             member.session.fail(status);
-            // A thread that sleeps in the wait would otherwise not wake: no step ends this round.
+            // A thread that sleeps in the wait would otherwise not wake, since no step ends this
+            // round.
             if let Some(port) = self.routes.known(member.peer) {
                 port.waiters().touched_anything();
             }
@@ -218,17 +219,16 @@ impl Stage {
         Some((to, queue))
     }
 
-    /// For a rank whose completion is a word that is mapped here: changes the word and ends its
-    /// round, if all its queues have finished. The rank may compute and look at nothing but the
-    /// word.
+    /// If the completion of a rank is a word that is mapped here: changes the word and ends the
+    /// rank's round, if all its queues have finished. The rank may compute and read only the word.
     #[inline(never)]
     fn end_for(&self, member: &Member, round: u32) {
         let (Some(word), Some(port)) = (member.word, self.routes.known(member.peer)) else {
             return;
         };
         let _pinned = pin();
-        // Where the user has freed the word, find() fails and the owner's own thread reports it, as
-        // for any completion.
+        // If the user has freed the word, find() fails, and a thread of the owner fires the
+        // completion.
         let Some(place) = port.find(word.place, 8) else { return };
         let target = place.cast();
         let completion = Completion { kind: word.kind, target, ..Completion::NOTHING };
@@ -237,12 +237,12 @@ impl Stage {
         // SAFETY: find() vouches for the word while this thread is pinned.
         let change = || unsafe { completion.change_word(Status::OK) };
         session.round_end().end_if_last((round, self.me), finished, change);
-        // The call also wakes the waiter where another thread has changed the word; that is
-        // harmless.
+        // The call also wakes threads if another thread has changed the word, which does no harm.
         port.waiters().touched(word.place, 8);
     }
 
-    /// Moves or combines the bytes of a step. A buffer that is not mapped yet is mapped, or put to.
+    /// Moves or combines the bytes of a step. If a buffer is not mapped yet, it maps the buffer or
+    /// puts to it.
     #[inline]
     fn act(&self, record: RecordRef, what: (u8, u64), round: u32) -> Result<(), Status> {
         match self.act_mapped(record, what, round) {
@@ -254,7 +254,7 @@ impl Stage {
         }
     }
 
-    /// Like `act`, but only with buffers that are mapped already: ERR_KEY for others.
+    /// Like `act`, but only with mapped buffers. ERR_KEY: a buffer is not mapped.
     #[inline]
     fn act_mapped(
         &self,
@@ -323,8 +323,8 @@ impl Stage {
         found.map_or_else(|| self.find_unnamed(peer, place, size), Ok)
     }
 
-    /// The address of memory of this rank that is in no region, which only its own steps name.
-    /// Otherwise the reason why the place is not found.
+    /// The address of memory of this rank that is in no region, which only this rank's steps name.
+    /// An error says why the place was not found.
     #[cold]
     fn find_unnamed(&self, peer: u32, place: Address, size: u64) -> Result<*mut u8, Status> {
         let own = self.routes.own();

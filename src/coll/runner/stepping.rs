@@ -1,7 +1,7 @@
 //! The loops that run steps: claim a queue, run the steps that are ready, release the claim, and
-//! find out which thread runs the steps that a signal has released. The loops know queues only;
-//! [`Ranks`] says what a step is and where it lies. So the loom models of `queue` run these loops
-//! and not a copy of them.
+//! find out which thread runs the steps that a signal has released. The loops use queues only, and
+//! [`Ranks`] provides the steps. So the loom models of `queue` run these loops and not a copy of
+//! them.
 
 use crate::coll::runner::queue::{Claim, Queue, full_fence};
 use crate::coll::runner::worklist::{QueueId, Worklist};
@@ -32,7 +32,7 @@ pub trait Ranks {
     fn queue(&self, rank: usize, queue: usize) -> Queue<'_>;
     /// Step `at` of a queue; None behind the last one.
     fn step(&self, rank: usize, queue: usize, at: u32) -> Option<Self::Step>;
-    /// Whether the signal that a step of `rank` waits for has come in that rank's round `round`.
+    /// Whether the signal that a step of `rank` awaits in that rank's round `round` has come.
     fn has_arrived(&self, rank: usize, queue: usize, step: Self::Step, round: u32) -> bool;
     /// Whether the session of this rank says that the plan has failed.
     fn has_failed(&self, rank: usize) -> bool;
@@ -48,8 +48,8 @@ pub trait Ranks {
     fn signal(&self, rank: usize, step: Self::Step, round: u32) -> Option<(usize, usize)>;
     /// Whether a thread of any rank may run the steps of `rank`.
     fn is_shared(&self, rank: usize) -> bool;
-    /// Rings for the progress thread of `rank`, if it sleeps: something is ready that only threads
-    /// of that rank may run.
+    /// Rings for the progress thread of `rank`, if it sleeps: a step is ready that only threads of
+    /// that rank may run.
     fn ring_if_asleep(&self, rank: usize);
     /// Tells waiting threads that a queue has finished round `round`, counted from 1.
     fn notify_finished(&self, rank: usize, queue: usize, round: u32);
@@ -121,8 +121,8 @@ pub trait Ranks {
         worked
     }
 
-    /// run_claimed() as one function that is not inlined, for all callers that are not in a hurry.
-    /// Rounds run it all the time, so a start finds it in the instruction cache.
+    /// run_claimed() as a function that is not inlined, for the callers whose speed matters less.
+    /// Most rounds call it, so a start finds it in the instruction cache.
     #[inline(never)]
     fn run_held(
         &self,
@@ -157,7 +157,8 @@ pub trait Ranks {
                 break End::Full;
             }
             if worklist.signalled_count > 0 && self.takes_long(step, size, worklist) {
-                // The ranks that were signalled must not wait for this step.
+                // This comes before the step, so that the ranks that were signalled need not wait
+                // for it.
                 self.find_runners_if_any(worklist);
             }
             if let Err(end) = self.perform(step, round, worklist) {
@@ -175,8 +176,8 @@ pub trait Ranks {
         end
     }
 
-    /// Whether this step would delay the signalled queues: the worklist asks for their runners
-    /// before a long step.
+    /// Whether this step is so long that the runners of the signalled queues must be found before
+    /// it.
     #[doc(hidden)]
     #[inline(always)]
     fn takes_long(&self, step: Self::Step, size: u64, worklist: &mut Worklist) -> bool {
@@ -184,7 +185,8 @@ pub trait Ranks {
         worklist.since > Worklist::SHORT || self.is_users(step)
     }
 
-    /// Notes that a queue was signalled; needs_runner() is asked later, with one fence for several.
+    /// Notes that a queue was signalled. find_runners() later calls needs_runner() for several such
+    /// queues with one fence.
     #[doc(hidden)]
     #[inline(always)]
     fn note_signalled(&self, to: usize, queue: usize, worklist: &mut Worklist) {
@@ -193,7 +195,8 @@ pub trait Ranks {
         if signalled.is_polled_on() {
             return;
         }
-        // find_runners() reads this line soon; it travels while the fence waits for the signal's.
+        // find_runners() reads this line soon. The core loads it while the fence waits for the line
+        // of the signal.
         prefetch(signalled.head);
         worklist.signalled[worklist.signalled_count] = QueueId::new(to, queue);
         worklist.signalled_count += 1;
@@ -212,7 +215,7 @@ pub trait Ranks {
     }
 
     /// For each queue that was signalled: if it needs a runner, notes it for this thread or rings
-    /// for its owner. One fence is enough for all of them.
+    /// for its owner. One fence is enough for all queues.
     #[doc(hidden)]
     fn find_runners(&self, worklist: &mut Worklist) {
         full_fence();

@@ -1,4 +1,5 @@
-//! What one thread that runs steps has still to run, and how many bytes it may still move.
+//! The queues that a thread which runs steps has still to run, and the bytes that it may still
+//! move.
 
 /// A queue of a rank in one word, since every start reserves space for 32 of them: the queue in the
 /// low byte, the rank above it.
@@ -19,9 +20,10 @@ impl QueueId {
 pub struct Worklist {
     /// Bytes that may still be moved; a step counts as at least a line.
     budget: u64,
-    /// The caller is the owner's progress thread, or a thread that may run steps in its place.
+    /// Whether the caller may run steps of its own rank although threads of other ranks may not.
     pub(super) owner: bool,
-    /// The first step may exceed the budget, so that no step is too large to be run.
+    /// Whether the next step is the first one. It may exceed the budget, so that no step is too
+    /// large to be run.
     first: bool,
     pub(super) waiting: [QueueId; Worklist::ROOM],
     pub(super) count: usize,
@@ -30,7 +32,7 @@ pub struct Worklist {
     pub(super) signalled_count: usize,
     /// Bytes that were moved since the first of these signals.
     pub(super) since: u64,
-    /// Something that was ready is left to other threads.
+    /// Whether ready steps are left to other threads.
     pub left: bool,
 }
 
@@ -46,8 +48,8 @@ impl Worklist {
     /// that runs the signalled queue.
     pub(super) const SHORT: u64 = 4 << 10;
 
-    /// For at most `budget` bytes. `owner`: the thread may run steps of its own rank even where
-    /// threads of other ranks may not.
+    /// A worklist for at most `budget` bytes. `owner`: the thread may run steps of its own rank
+    /// although threads of other ranks may not.
     pub fn new(budget: u64, owner: bool) -> Worklist {
         Worklist {
             budget,
@@ -62,7 +64,7 @@ impl Worklist {
         }
     }
 
-    /// Like `new`, for an owner; even the first step must keep to the budget.
+    /// Like `new`, for an owner. Also the first step must keep to the budget.
     pub fn small(budget: u64) -> Worklist {
         Worklist { first: false, ..Worklist::new(budget, true) }
     }

@@ -1,11 +1,11 @@
-//! The examples of docs/collectives.md, held to its text.
+//! Compares the examples of docs/collectives.md with the programs of their algorithms.
 
 use super::sweep;
 use crate::coll::algorithms::{Algorithm, broadcast};
 use crate::coll::problem::{Operation, Problem};
 use crate::coll::schedule::{Action, Program, QUEUES, Step, receive};
 
-/// A step in the notation of that page, with the first byte and the length of what it copies.
+/// A step in the notation of that page, with the first byte and the length of its copy.
 fn shown(step: &Step) -> String {
     let mut parts = Vec::new();
     if let Some(wait) = step.wait {
@@ -50,8 +50,8 @@ fn the_chain_of_four_ranks() {
     }
 }
 
-/// Star: the root copies the vector to one rank after the other. p - 1 copies one after another:
-/// for two or three ranks.
+/// Star: the root copies the vector to one rank after the other. p - 1 copies follow each other, so
+/// it is for two or three ranks.
 fn star(problem: &Problem, rank: usize) -> Program {
     let (root, bytes) = (problem.root, problem.bytes());
     let mut program = Program::new(1);

@@ -1,8 +1,8 @@
 //! Ranks on several nodes. A put to another node is a message: it reads its bytes when it is sent,
 //! and arrives at any later moment, before or after other messages of its sender. Its signal counts
-//! when all messages that the sender's queue had sent to this rank before have arrived. Nothing
-//! that happens at the receiver comes before what the sender does after a put, so each queue has a
-//! clock of its own for each rank that it puts to.
+//! when all messages that the sender's queue had sent to this rank before have arrived. The arrival
+//! is not ordered with later steps of the sender, so each queue has a clock of its own for each
+//! rank to which it puts.
 
 use super::reference::Random;
 use super::shadow::{Clock, Epoch};
@@ -30,7 +30,7 @@ struct Edge {
     to: usize,
     sent: u32,
     next: u32,
-    /// Messages that arrived before their turn.
+    /// Messages that arrived before an earlier message of this edge.
     ahead: BTreeMap<u32, (Option<Signal>, Clock)>,
     clock: Clock,
 }
@@ -43,8 +43,8 @@ pub struct Wire {
     threads: usize,
 }
 
-/// The programs of ranks on these nodes, with their steps cut. None: one of them reads another
-/// node's memory.
+/// The programs of ranks on these nodes, with their steps cut as by posted(). None: a program reads
+/// memory of another node.
 pub fn programs(programs: Vec<Program>, nodes: Option<&Nodes>) -> Option<Vec<Program>> {
     let is_far = |one, other| nodes.is_some_and(|nodes| !nodes.share(one, other));
     let cut = |(rank, program)| posted(program, rank, |peer| is_far(rank, peer));
@@ -73,7 +73,7 @@ impl Wire {
         }
     }
 
-    /// How many clocks there are besides those of the threads.
+    /// The number of clocks besides those of the threads.
     pub fn clocks(&self) -> usize {
         self.edges.len()
     }
@@ -85,7 +85,7 @@ impl Wire {
 }
 
 impl Run<'_> {
-    /// The rank of another node to which a step puts, if it does.
+    /// The rank of another node to which a step puts, if there is one.
     pub(super) fn put_of(&self, thread: usize, step: &Step) -> Option<usize> {
         step.puts_to(&self.programs[thread / self.lanes].far)
     }
@@ -121,7 +121,7 @@ impl Run<'_> {
                 _ => 1,
             };
             let memory = to.rank * self.spaces + to.space as usize + round % turns;
-            // The moment of the edge's clock that its signals will have reached.
+            // The moment of the edge's clock that the signal of this message reaches.
             let mut now = clock.clone();
             now.set(own, sequence + 2);
             let epoch = Epoch::new(own, &now, step, round);

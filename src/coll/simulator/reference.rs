@@ -3,7 +3,7 @@
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::Space;
 
-/// A small random generator with a seed (splitmix64).
+/// A random generator with a seed (splitmix64).
 pub struct Random(u64);
 
 impl Random {
@@ -176,7 +176,7 @@ fn results(problem: &Problem, ordered: bool, inputs: &[Input]) -> Vec<Vec<u8>> {
     results
 }
 
-/// An element consists of words of so many bytes, which are combined independently.
+/// Bytes of a word. An element consists of words, which are combined independently.
 fn word(width: u64) -> u64 {
     1 << width.trailing_zeros().min(3)
 }

@@ -199,8 +199,8 @@ fn is_aligned(problem: &Problem, place: &Place) -> bool {
     place.offset.is_multiple_of(unit)
 }
 
-/// A step reads and writes only what the collective is said to touch. The rest of a buffer belongs
-/// to its user, and does not exist in the copy of a buffer that peers do not map.
+/// A step reads and writes only the bytes that `touched` lists. The rest of a buffer belongs to its
+/// user, and does not exist in the copy of a buffer that peers do not map.
 fn verify_touched(allowed: &[Touched], action: Action) -> Result<(), String> {
     let (places, size) = ranges(action);
     for (at, place) in places.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Which thread touched which bytes, and the order that waits and signals impose: vector clocks, in
-//! the manner of the race detectors DJIT+ and FastTrack.
+//! Records which thread accessed which bytes, and the order that waits and signals impose, by
+//! vector clocks as in the race detectors DJIT+ and FastTrack.
 
 /// For each thread the moment up to which everything has happened before.
 #[derive(Clone)]
@@ -13,15 +13,15 @@ impl Clock {
         Clock(moments)
     }
 
-    /// What happened before `other` has now happened before this clock too.
+    /// All moments that happened before `other` have now happened before this clock too.
     pub fn join(&mut self, other: &Clock) {
         for (mine, other) in self.0.iter_mut().zip(&other.0) {
             *mine = (*mine).max(*other);
         }
     }
 
-    /// Begins a new moment of thread `own`: clocks that were copied before do not cover what it
-    /// does from now on.
+    /// Begins a new moment of thread `own`: clocks that were copied before do not cover its later
+    /// accesses.
     pub fn tick(&mut self, own: usize) {
         self.0[own] += 1;
     }

@@ -1,5 +1,5 @@
-//! Many problems for each algorithm: all numbers of ranks up to 33, all roots, counts around the
-//! multiples of a segment, in place and not, equal and varied blocks.
+//! The problems with which each algorithm is tested: all numbers of ranks up to 33, all roots,
+//! counts around the multiples of a segment, in place and not, equal and varied blocks.
 
 use super::tests::broadcast_to;
 use super::{Random, Table, posted, run, tables};
@@ -12,9 +12,9 @@ use std::sync::Arc;
 /// Bytes of an element and of a segment.
 const SHAPES: [(u64, u64); 6] = [(4, 32), (8, 30), (1, 16), (16, 40), (24, 24), (3, 20)];
 
-/// Runs the algorithm on a problem. `tables`: the tables of the ranks for a v form; then each
-/// rank's program is made from what that rank keeps of them. Panics with everything needed to
-/// repeat the error. False: the algorithm does not fit the problem.
+/// Runs the algorithm on a problem. `tables`: the tables of the ranks for a v form; each rank's
+/// program is then made from the blocks that this rank keeps of them. Panics with all data that are
+/// needed to repeat the error. False: the algorithm does not fit the problem.
 pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>) -> bool {
     let known = match tables {
         Some(tables) => tables::received(problem, tables),
@@ -59,15 +59,15 @@ pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
 }
 
 /// Runs the algorithms on many problems with the ranks on several nodes: each rank alone, in two
-/// halves, one rank alone and the others together, dealt out to three nodes, all on one node, and
-/// at random.
+/// halves, one rank alone and the others together, in turn on three nodes, all on one node, and at
+/// random.
 pub fn sweep_posted<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
         let (mut turn, mut solved, mut seen, mut random) = (0, 0, 0, Random::new(1));
         for ranks in (2..=9).chain([12, 16, 17, 33]) {
             problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
                 seen += 1;
-                // Many ranks mean many problems, one for each root, and take long.
+                // Many ranks take long, since there is a problem for each root.
                 if ranks > 9 && seen % 6 != 0 {
                     return;
                 }

@@ -152,8 +152,8 @@ fn scratch_of_a_former_round_is_caught() {
     caught(&programs, "nobody wrote in this round");
 }
 
-/// Rank 0 runs ahead by cells. There are `turns` copies of the cell, but it runs as far ahead as if
-/// there were `ahead`.
+/// Rank 0 runs ahead by cells. There are `turns` copies of the cell, but rank 0 runs as far ahead
+/// as if there were `ahead` copies.
 fn ahead(turns: u32, ahead: u32) -> Vec<Program> {
     let cells = || Program { scratch: CELL, turns, ..Program::new(1) };
     let mut programs = vec![cells(), cells()];
@@ -209,9 +209,9 @@ fn an_algorithm_that_leaves_before_all_have_come_is_caught() {
     assert!(what.contains("before rank 1 has begun"), "{what}");
 }
 
-/// Moves each wait, one at a time, to the end of its queue: the numbers of signals still match, but
-/// a step runs too early, or no step can run at all. So the simulator misses no wait, and the
-/// algorithms have no needless ones.
+/// Moves each wait, one at a time, to the end of its queue. The numbers of signals still match, but
+/// a step runs too early, or no step can run at all. So the simulator finds each missing wait, and
+/// the algorithms have no needless waits.
 fn every_wait_is_needed(algorithm: &Algorithm, problem: &Problem) {
     let programs = |rank| (algorithm.program)(problem, rank);
     let right: Vec<Program> = (0..problem.ranks).map(programs).collect();

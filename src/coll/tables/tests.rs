@@ -46,8 +46,7 @@ fn words(problem: &Problem, rank: usize) -> (Vec<Block>, Vec<Block>, u64) {
     (send, receive, rank as u64 % 4)
 }
 
-/// What a rank keeps of all tables; in an alltoall with the contradictions that all ranks have
-/// found.
+/// The blocks that a rank keeps of all tables, or the first contradiction that a rank has found.
 fn receive_all(
     problem: &Problem,
     me: usize,

@@ -3,9 +3,9 @@
 
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Most bytes of a plan that may be posted and not answered at a time. A control message counts as
-/// at least LEAST bytes.
+/// The most bytes of a plan that may be posted and not answered at one time.
 const WINDOW: u64 = 1 << 20;
+/// The bytes for which a shorter control message counts.
 const LEAST: u64 = 512;
 
 /// The room of a plan; see the head of the file.
@@ -52,15 +52,15 @@ impl Room {
         self.under_way.fetch_sub(cost(bytes), Ordering::Relaxed);
     }
 
-    /// A control message was answered. True: queues wait for room, and the caller must have all
-    /// queues looked at.
+    /// A control message was answered. True: queues wait for room, and the caller must call the
+    /// progress thread, which looks at all queues.
     pub fn ended(&self, bytes: usize) -> bool {
         self.give_back(bytes);
         fence(Ordering::SeqCst);
         let waited = self.stalled.load(Ordering::Relaxed) != 0;
         if waited {
-            // A queue that sets its bit between the load and this store is looked at as well, since
-            // the caller's call comes after this.
+            // If a queue sets its bit between the load and this store, the call that follows finds
+            // it too.
             self.stalled.store(0, Ordering::Release);
         }
         waited
@@ -73,8 +73,8 @@ impl Room {
     }
 }
 
-/// Queues that find no room while answers come. Faults that were planted, and the models that
-/// failed: no fence in try_take(), or in ended(): both; ended() does not look: both.
+/// Models of queues that find no room while answers come. Planted faults that both models found: no
+/// fence in try_take(), no fence in ended(), and an ended() that does not look.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;

@@ -2,12 +2,13 @@
 //! run by the loops of `coll::runner::stepping`. The order in which a start, a wait and a sleep
 //! call these loops follows `coll::plan` step by step.
 //!
-//! All that a step reads and writes is in cells that loom watches: two threads that run steps at
-//! once, or a read that is not ordered after its write, are an error even if no value is wrong. All
-//! threads end, as a rank that computes never looks again; a step that is ready then was lost.
+//! The data of a step are in cells that loom watches. So two threads that run steps at the same
+//! time, or a read that is not ordered after its write, are an error even if no value is wrong. All
+//! threads of a model end, since a rank that computes never looks again. A step that is ready then
+//! was lost.
 //!
 //! Faults that were planted, one at a time, and how many models failed. (There were fifteen models
-//! at that time; two for the light start, two for POLLED_ON and two for tails came later.)
+//! at that time. Two for the light start, two for POLLED_ON and two for tails were added later.)
 //!
 //! | fault | models |
 //! |---|---|
@@ -57,7 +58,7 @@ fn spawn(plan: &Arc<Plan>, run: impl FnOnce(&Plan) + 'static) -> thread::JoinHan
     thread::spawn(move || run(&plan))
 }
 
-/// Two ranks deliver and the owner starts; the last of the three must run what is left.
+/// Two ranks deliver and the owner starts. The last of the three must run the remaining steps.
 #[test]
 fn loom_every_step_is_run_once() {
     check(3, || {
@@ -71,7 +72,7 @@ fn loom_every_step_is_run_once() {
     });
 }
 
-/// A holder finds nothing to do and releases; the signal comes at that moment.
+/// A holder finds no ready step and releases the claim while the signal comes.
 #[test]
 fn loom_a_release_meets_a_signal() {
     check(5, || {
@@ -100,7 +101,7 @@ fn loom_a_helper_disturbs_no_other_thread() {
     });
 }
 
-/// The owner polls and stops polling; a deliverer that saw it poll relies on its last look.
+/// The owner polls and stops polling. A deliverer that saw it poll relies on its last look.
 #[test]
 fn loom_a_thread_that_polled_looks_once_more() {
     check(5, || {
@@ -184,7 +185,7 @@ fn loom_polled_on_is_taken_back() {
     });
 }
 
-/// A start whose user is not about to wait: it releases the claim and looks once more.
+/// A start whose user is not about to wait releases the claim and looks once more.
 #[test]
 fn loom_a_start_looks_once_more() {
     check(4, || {
@@ -332,7 +333,8 @@ fn loom_a_thread_that_sees_the_round_sees_what_came_before() {
     });
 }
 
-/// A rank is a round ahead: its next signal meets the end of this round and the start of the next.
+/// A rank is a round ahead: its next signal comes during the end of this round and the start of the
+/// next.
 #[test]
 fn loom_a_signal_of_the_next_round_is_kept() {
     check(3, || {

@@ -1,5 +1,5 @@
-//! Loom models of the end of a round: ranks that finish queues, and an owner that looks, that
-//! starts the next round as soon as it sees its word, or that finds that a rank has died.
+//! Loom models of the end of a round: ranks finish queues, and an owner looks, starts the next
+//! round as soon as it sees its word, or finds that a rank has died.
 //!
 //! Faults that were planted, one at a time, and the models that failed:
 //!
@@ -12,8 +12,8 @@
 //! | end: before the word is changed | the word |
 //! | take_over: also what has ended, or is another's | the dead |
 //!
-//! Not found, and why: take() Relaxed (a thread that starts the next round by `closed` alone has
-//! seen the word, which shows it the same).
+//! Not found: take() Relaxed, because a thread that starts the next round after it has read only
+//! `closed` has seen the user's word, which also publishes the effects of the round.
 
 use super::*;
 use crate::coll::runner::queue::{Head, NO_TAIL, Queue};
@@ -24,7 +24,7 @@ use loom::thread;
 struct Owner {
     end: RoundEnd,
     queues: [(Head, AtomicU8, [AtomicU32; 1]); 2],
-    /// What the steps write, and the user reads after the end of the round.
+    /// The data that the steps write, and that the user reads after the end of the round.
     data: [UnsafeCell<u32>; 2],
     word: AtomicU64,
 }
@@ -131,7 +131,7 @@ fn loom_round_end_the_owner_and_a_rank_tell_once() {
     });
 }
 
-/// A thread that has seen that a round has ended may set the word back: no late store must follow.
+/// A thread that has seen that a round has ended may set the word back. No late store must follow.
 #[test]
 fn loom_round_end_the_word_is_changed_before_the_round_has_ended() {
     check(|| {

@@ -1,6 +1,6 @@
-//! The ranks of the models: queues whose steps touch cells that loom watches. The loops that run
-//! them are those of the library (`coll::runner::stepping`); the order in which a start, a wait and
-//! a sleep call them follows `coll::plan`.
+//! The ranks of the models: queues whose steps access cells that loom watches. The loops of the
+//! library (`coll::runner::stepping`) run them. The order in which a start, a wait and a sleep call
+//! these loops follows `coll::plan`.
 
 use super::super::*;
 use crate::coll::runner::stepping::{End, Ranks};
@@ -20,11 +20,11 @@ pub(super) struct Step {
 /// What the owner does between start and wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
-    /// It computes, and so releases the queue.
+    /// It computes, so it releases the queue.
     Computes,
     /// It is about to wait, and polls the queue meanwhile.
     Polls,
-    /// It has done so for many rounds, and sets POLLED_ON.
+    /// It has polled for many rounds, and sets POLLED_ON.
     PollsOn,
 }
 
@@ -33,7 +33,7 @@ pub(super) fn after(from: usize) -> Step {
     Step { wait: Some(from), signal: None }
 }
 
-/// A queue with its steps and what they touch. Rank r has queue r.
+/// A queue with its steps and their data. Rank r has queue r.
 pub(super) struct Line {
     head: Head,
     polled: AtomicU8,
@@ -68,7 +68,7 @@ impl Line {
         Queue { head: &self.head, polled: &self.polled, tail, sent: &self.sent }
     }
 
-    /// Runs a step: what it reads must be of its round, whichever rank runs it.
+    /// Runs a step. The data that it reads must be of its round, whichever rank runs it.
     pub(super) fn perform(&self, at: u32, round: u32) {
         // SAFETY: no other thread writes meanwhile, or loom reports it.
         self.ready.with(|ready| assert_eq!(unsafe { *ready }, round + 1, "not started"));
@@ -186,12 +186,12 @@ impl Plan {
         Reached { plan: self, me }
     }
 
-    /// Rank `me` runs what is ready in a queue, and what that releases.
+    /// Rank `me` runs the ready steps of a queue, and the steps that these release.
     pub(super) fn run(&self, me: usize, of: usize) {
         self.reached(me).run(of, 0, &mut worklist());
     }
 
-    /// Writes what rank `from` gives rank `to` in a round, and signals.
+    /// Writes the data of rank `from` for rank `to` in a round, and signals.
     fn send(&self, from: usize, to: usize, round: u32) {
         // SAFETY: nobody reads it before the signal, or loom reports it.
         self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
