@@ -40,7 +40,7 @@ pub mod kind {
     pub const U16: u8 = 10;
 }
 
-/// Bytes of a word of this type; None: no such type.
+/// Bytes of a word of this type. None: there is no such type.
 pub fn width(kind: u8) -> Option<usize> {
     match kind {
         kind::I8 | kind::U8 => Some(1),
@@ -51,7 +51,7 @@ pub fn width(kind: u8) -> Option<usize> {
     }
 }
 
-/// Whether the type has the operation: there is no AND, OR and XOR of floating-point numbers.
+/// Whether the type has the operation. Floating-point numbers have no AND, OR and XOR.
 pub fn supported(op: u8, kind: u8) -> bool {
     let floating = matches!(kind, kind::F32 | kind::F64);
     width(kind).is_some()
@@ -68,7 +68,8 @@ pub fn is_one_instruction(op: u8, kind: u8) -> bool {
     match op {
         op::LOAD..=op::COMPARE_SWAP => true,
         op::ADD | op::SUB => !matches!(kind, kind::F32 | kind::F64),
-        // apply() returns the old value; of these, x86 has a fetching instruction for sums only.
+        // apply() returns the old value. x86 has an instruction that returns it for ADD and SUB
+        // (xadd), and none for AND, OR and XOR.
         op::AND | op::OR | op::XOR => !cfg!(target_arch = "x86_64"),
         _ => false,
     }
@@ -80,7 +81,7 @@ pub fn is_one_instruction(op: u8, kind: u8) -> bool {
 /// `word` is mapped, aligned to the type's width, and changed by atomic operations only.
 #[inline]
 pub unsafe fn apply(word: *mut u8, op: u8, kind: u8, operand: u64, compare: u64) -> u64 {
-    // SAFETY: passed on to the caller.
+    // SAFETY: as the caller promises.
     unsafe {
         match kind {
             kind::U64 => on_u64(word.cast(), op, operand, compare),
@@ -121,7 +122,7 @@ pub unsafe fn apply(word: *mut u8, op: u8, kind: u8, operand: u64, compare: u64)
 
 macro_rules! on_integer {
     ($name:ident, $atomic:ty, $bits:ty, $number:ty) => {
-        /// The operations on one integer type; operands and result are its bits.
+        /// The operations on one integer type. Operands and result are bit patterns of that type.
         #[inline]
         unsafe fn $name(word: *mut $number, op: u8, operand: $bits, compare: $bits) -> $bits {
             // SAFETY: the caller of apply() vouches for the word.
@@ -180,7 +181,7 @@ macro_rules! combine {
 combine!(combine_f32, f32);
 combine!(combine_f64, f64);
 
-/// Stores a fetched value at the user's address, if it is not null.
+/// Stores a fetched value at the user's address `result`, unless that is null.
 ///
 /// # Safety
 /// `result` is null or valid for writing the type's width.
@@ -189,7 +190,7 @@ pub unsafe fn deliver(result: *mut u8, kind: u8, old: u64) {
     if result.is_null() {
         return;
     }
-    // SAFETY: passed on to the caller.
+    // SAFETY: as the caller promises.
     unsafe {
         match width(kind) {
             Some(1) => result.write(old as u8),
@@ -200,7 +201,7 @@ pub unsafe fn deliver(result: *mut u8, kind: u8, old: u64) {
     }
 }
 
-/// The atomic operation of a signal, whose kind has the number of the C interface.
+/// The atomic operation of a signal. `code` is the C interface's number of the signal's kind.
 pub fn signal_op(code: u8) -> Result<u8, Status> {
     match code {
         1 => Ok(op::STORE),

@@ -1,6 +1,6 @@
 //! Operations that the calling thread can do itself: on mapped memory by loads, stores and atomic
 //! instructions, on registered memory by system calls that copy. Requesters and the executor use
-//! these functions.
+//! these functions. The completer uses some of them to serve the requests of peers.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
@@ -19,8 +19,8 @@ mod local;
 
 pub use local::Local;
 
-/// How often an operation is tried if another thread unmaps the region between its look-up and its
-/// access.
+/// Most tries of an operation. A try fails if another thread unmaps the region between the look-up
+/// and the access.
 const LOOKS: usize = 4;
 
 /// How far an attempt has come.
@@ -43,7 +43,7 @@ pub enum Outcome {
 /// Both ranges are valid for `size` bytes.
 #[inline(always)]
 pub unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
-    // SAFETY: passed on to the caller.
+    // SAFETY: as the caller promises.
     unsafe {
         if size == 8 && (from as usize | to as usize).is_multiple_of(8) {
             copy_word(from, to);
@@ -56,10 +56,10 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, size: usize) {
 /// Copies an aligned word.
 ///
 /// # Safety
-/// Both are aligned and valid for 8 bytes.
+/// Both addresses are aligned and valid for 8 bytes.
 #[inline(always)]
 pub unsafe fn copy_word(from: *const u8, to: *mut u8) {
-    // SAFETY: passed on to the caller; other threads and processes use such words atomically.
+    // SAFETY: as the caller promises; other threads and processes use such words atomically.
     let (from, to) =
         unsafe { (AtomicU64::from_ptr(from.cast_mut().cast()), AtomicU64::from_ptr(to.cast())) };
     // Acquire and Release: programs signal by such words that other memory is ready.
@@ -67,8 +67,8 @@ pub unsafe fn copy_word(from: *const u8, to: *mut u8) {
 }
 
 /// Executes a command as far as this thread can. After an error that is no retry status a part of
-/// the bytes may have been copied: the key of a read by the kernel is checked after the copy, and
-/// the signal of a write is changed after the data.
+/// the bytes may have been copied: this checks the key of a read by the kernel after the copy, and
+/// changes the signal of a write after the data.
 ///
 /// # Safety
 /// Memory that `local` names by a pointer or by the key ANY is valid for the bytes of the command;
@@ -95,7 +95,7 @@ pub unsafe fn attempt(routes: &Routes, command: &Command, local: Local) -> Resul
 }
 
 /// Like attempt(), for a command that was accepted. If the fabric has forgotten the remote key
-/// since, the command goes to its owner, which checks the key anyway.
+/// since, the owner of the memory must execute the command, since the owner checks each key itself.
 ///
 /// # Safety
 /// As of attempt().
@@ -106,8 +106,8 @@ pub unsafe fn attempt_accepted(
 ) -> Result<Outcome> {
     // SAFETY: as the caller promises.
     match unsafe { attempt(routes, command, local) } {
-        // The key was known when the command was accepted. Not so for device atomics: the owner
-        // does not execute them, so the executor retries until the question was answered.
+        // The owner does not execute device atomics. So a device atomic keeps its error, and the
+        // executor retries it until the question for the key has been answered.
         Err(error)
             if error.status == Status::RETRY_CONNECTING
                 && !(command.op == Op::ATOMIC && Key(command.remote.key).is_device()) =>
@@ -180,7 +180,7 @@ unsafe fn transfer(
     vanished(port, remote)
 }
 
-/// A read or a write by a system call, of memory that the peer has at `theirs`.
+/// A read or a write by a system call. `theirs` is the address of the memory in the peer's process.
 ///
 /// # Safety
 /// As of attempt().
@@ -206,7 +206,7 @@ unsafe fn kernel_copy(
         }
     };
     match copied {
-        // For instance a sandbox that refuses this direction only.
+        // For instance, a sandbox refuses the system call of this direction only.
         Err(error) if error.status == Status::ERR_UNSUPPORTED => return Ok(Outcome::NeedsOwner),
         copied => copied?,
     }
@@ -225,8 +225,9 @@ unsafe fn kernel_copy(
     Ok(Outcome::Done)
 }
 
-/// Copies the first pieces of the list by one system call, as many as lie in memory that the kernel
-/// can copy. Returns their number. 0: fewer than two; the caller uses attempt().
+/// Copies the first pieces of the list by one system call: as many as the kernel can copy, at most
+/// PAIRS. Returns their number. 0: the kernel cannot copy two or more, so the caller tries the
+/// first piece alone.
 ///
 /// # Safety
 /// The local side of each piece is valid for its bytes.
@@ -266,7 +267,7 @@ pub unsafe fn attempt_pieces(
     copied?;
     let done = &list[..pairs.len()];
     if is_read {
-        // The second check of kernel_copy(), for each piece.
+        // As in kernel_copy(): a key that is still valid shows that all bytes were the region's.
         fence(Ordering::SeqCst);
         done.iter().try_for_each(|it| transport.locate(port, it.remote, it.size).map(drop))?;
     } else {
@@ -365,9 +366,9 @@ pub fn change(
     vanished(port, word.address)
 }
 
-/// Whether a command has a signal word that only its owner can change. If so, the holder of the
-/// lane's role copies the data too: if the in-flight table has no room for the signal, the command
-/// is tried again and must not have copied any.
+/// Whether a command has a signal word that only its owner can change. Then only the holder of the
+/// lane's role may copy the data, and only if the in-flight table has room for the signal's
+/// request. Without room the command is tried again later, which would copy the data a second time.
 pub fn signal_needs_owner(routes: &Routes, command: &Command) -> Result<bool> {
     if command.op != Op::WRITE_SIGNAL {
         return Ok(false);
@@ -395,8 +396,8 @@ pub fn check_word(routes: &Routes, port: &Port, address: Address, width: u64) ->
     Ok(access)
 }
 
-/// Fails with the error with which attempt() would refuse a command. For commands that another
-/// thread will execute.
+/// Fails with the error with which attempt() would refuse a command. To be called before a command
+/// is left to another thread.
 pub fn check(routes: &Routes, command: &Command) -> Result<()> {
     let port = routes.port(command.peer)?;
     match command.op {

@@ -1,7 +1,8 @@
 //! Atomics on regions with LLCL_REGION_DEVICE_ATOMICS. The owner's network adapter executes all
 //! atomics on their words, also those of ranks on the same node and of the owner; processors
-//! execute none. Atomics of an adapter and of a processor are not atomic to each other, so this is
-//! how all atomics on a word are totally ordered.
+//! execute none. If an adapter and a processor both changed a word, their operations would not be
+//! atomic to each other. With one adapter for each word, all atomics on the word are totally
+//! ordered.
 //!
 //! An operation that the adapter has is one work request. Any other operation on 8 bytes is a loop
 //! around the adapter's compare-and-swap, which compares with the value that the round before has
@@ -20,7 +21,7 @@ use crate::util::status::Result;
 pub const WIDTH: u64 = 8;
 
 /// The adapter's operation and its operand for an operation that is one work request. `atomics`:
-/// bit n is set if the adapter has operation n. None: it takes a loop.
+/// bit n is set if the adapter has operation n. None: the operation needs a loop.
 pub fn in_one(atomics: u64, asked: u8, kind: u8, operand: u64) -> Option<(u8, u64)> {
     let floating = kind == kind::F64;
     let (op, operand) = match asked {
@@ -33,7 +34,8 @@ pub fn in_one(atomics: u64, asked: u8, kind: u8, operand: u64) -> Option<(u8, u6
     has.then_some((op, operand))
 }
 
-/// Fails if adapters cannot change the word. RETRY_CONNECTING: the peer is asked for its region.
+/// Fails if adapters cannot change the word. RETRY_CONNECTING: this rank asks the peer for the
+/// region, and the caller tries again later.
 pub fn check(routes: &Routes, port: &Port, word: Address, kind: u8) -> Result<()> {
     if atomic::width(kind) != Some(WIDTH as usize) {
         fail!(
@@ -72,8 +74,7 @@ pub fn posting(command: &Command, atomics: u64, guess: u64) -> What {
 }
 
 /// The next value to compare with, after the work request with `guess` has fetched the old value.
-/// None: the operation is done. It is done, too, if the operation leaves the fetched value as it
-/// is.
+/// None: the operation is done. That includes an operation that would not change the fetched value.
 pub fn again(command: &Command, atomics: u64, guess: u64, fetched: u64) -> Option<u64> {
     let Command { code, kind, operand, .. } = *command;
     let missed = fetched != guess && next(command, fetched) != fetched;

@@ -42,14 +42,14 @@ pub enum Stage {
     Data { done: u64 },
     /// The owner changes the signal word or the word of an atomic.
     Word,
-    /// A network copies bytes, `size` of them after `done`; see `engine::by_wire`.
+    /// A network copies the `size` bytes after the first `done`; see `engine::by_wire`.
     Posted { done: u64, size: u64 },
     /// A network's adapter changes the word of an atomic, which may hold `guess`; see
     /// `engine::by_device`. The owner's processor never does this.
     Device { guess: u64 },
 }
 
-/// An entry of the in-flight table: a command that the owner or a network does.
+/// An entry of the in-flight table: a command that the owner or a network executes.
 #[derive(Debug)]
 pub struct InFlight {
     /// The command.
@@ -70,12 +70,13 @@ pub struct InFlight {
 }
 
 impl InFlight {
-    /// A command that was not sent yet. `carried`: its bytes must be copied now.
+    /// A command that was not sent yet. `carried`: the command's bytes are valid only during this
+    /// call, which copies them.
     ///
     /// # Safety
-    /// As of Lane::put(), until the operation has ended, which it does once. A command that occurs
-    /// only in the in-flight table was made by the code that [`Op`] names; it is the only one for
-    /// its message or its pieces.
+    /// The promises of Lane::put() hold until the operation has ended, and it ends once. A command
+    /// that occurs only in the in-flight table (see [`Op`]) was made by the executor, and no other
+    /// command has its message or its pieces.
     pub unsafe fn new(mut command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
         let mut bytes = None;
         if carried && stage != Stage::Word {
@@ -166,8 +167,8 @@ impl InFlight {
         fits
     }
 
-    /// Whether the request with the bytes from `done` on is the last one of a write with signal; it
-    /// brings the signal too.
+    /// Whether the request with the bytes from `done` on is the last one of a write with signal.
+    /// The last request brings the signal, too.
     fn brings_signal(&self, done: u64) -> bool {
         let Command { op, size, .. } = self.command;
         op == Op::WRITE_SIGNAL && done + self.fragment(done) == size
@@ -255,12 +256,12 @@ impl InFlight {
 pub enum Served {
     /// The request was done and answered, or its sender is dead.
     Done,
-    /// The owner must contact the sender before it can answer. To be served again when a contact
-    /// has ended.
+    /// The owner must contact the sender before it can answer. It serves the request again when a
+    /// contact has ended.
     Connecting,
-    /// The contact has failed (for instance because no descriptor is left), or another thread
-    /// holds a lock that is needed. No contact announces when this changes, so the request is
-    /// served again in each round.
+    /// The contact has failed (for instance because no descriptor is left), or another thread holds
+    /// a lock that is needed. No contact announces when this changes, so the owner serves the
+    /// request again in each round.
     Later,
 }
 
@@ -362,7 +363,8 @@ fn write_and_signal(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<
     signal(routes, &Signal { op, word: Address { offset, key }, value })
 }
 
-/// Makes this rank change the words of signals whose bytes a network has brought.
+/// Sets the function that changes a signal word of this rank when a network has brought the bytes
+/// of the signal's write. The thread that polls the wire calls it.
 pub fn serve_signals(routes: &Arc<Routes>) {
     let retired = Arc::downgrade(routes);
     routes.fabric().on_signal(Box::new(move |signalled| {

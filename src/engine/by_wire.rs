@@ -1,7 +1,7 @@
 //! Operations that a network executes in the memory of a peer. The holder of the lane's role
-//! gathers them for each peer and posts them in batches, with one doorbell for each batch. They are
-//! entries of the in-flight table in the stages [`Stage::Posted`] and [`Stage::Device`], and the
-//! network reports their completions by tag.
+//! gathers them for each peer and posts them in batches, so the network adapter's doorbell is
+//! written once for each batch. They are entries of the in-flight table in the stages
+//! [`Stage::Posted`] and [`Stage::Device`], and the network reports their completions by tag.
 //!
 //! If the network cannot do an operation, for instance because this rank's memory is not
 //! registered, the operation goes on as a request to the owner. An operation that was posted ends
@@ -10,9 +10,10 @@
 //!
 //! If the network can bring a signal with a write (`Fabric::has_signals`), the last bytes of a
 //! write with signal bring it. The owner changes the word when the bytes are there, and answers. If
-//! the network's completion does not contain the answer ([`ANSWERED`]), such a write ends when both
-//! the completion and the owner's answer have come, in any order. When only the answer is missing,
-//! its stage is [`Stage::Word`], as if the signal had been a request.
+//! the network's completion contains the answer ([`ANSWERED`]), the completion ends the write.
+//! Otherwise the write ends when both the completion and the owner's answer have come, in any
+//! order. When only the answer is missing, its stage is [`Stage::Word`], as if the signal had been
+//! a request.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
@@ -43,7 +44,7 @@ struct Able {
 }
 
 impl Able {
-    /// For operations on the memory of a peer.
+    /// The abilities for operations on a peer's memory.
     fn of(fabric: &Fabric, peer: u32) -> Able {
         let (most, atomics) = (fabric.remote_most(), fabric.device_atomics());
         Able { most, atomics, signals: fabric.has_signals(peer) }
@@ -54,14 +55,14 @@ impl Able {
 enum Next {
     /// It has ended.
     End(Status),
-    /// Its new stage is to be posted or sent.
+    /// The lane must post or send its new stage.
     Post,
     /// The owner's answer to its signal is missing.
     Wait,
 }
 
 impl InFlight {
-    /// Whether its present stage is for a network, whether or not it was posted yet.
+    /// Whether a network executes the present stage. `sent` says whether it was posted yet.
     pub fn is_posted(&self) -> bool {
         matches!(self.stage, Stage::Posted { .. } | Stage::Device { .. })
     }
@@ -72,7 +73,8 @@ impl InFlight {
         Stage::Posted { done: 0, size: size.min(most) }
     }
 
-    /// Whether the owner answers the present stage, which is posted: it brings the signal.
+    /// Whether a network executes the present stage, and the stage is the last one of a write with
+    /// signal. If the network's writes bring signals, the owner answers this one.
     pub fn is_posted_with_signal(&self) -> bool {
         let Stage::Posted { done, size } = self.stage else { return false };
         let Command { op, size: all, .. } = self.command;
@@ -127,7 +129,7 @@ impl InFlight {
                 return self.answer.map_or(Next::Wait, Next::End);
             }
             // The owner changes the signal word, since it must wake the threads that sleep on it.
-            // The data is visible to the owner by now.
+            // The owner sees the data by now.
             Op::WRITE_SIGNAL => Stage::Word,
             _ => return Next::End(Status::OK),
         };
@@ -156,8 +158,8 @@ impl LaneState {
         }
     }
 
-    /// Posts gathered operations, as many as the network accepts; returns how many have left the
-    /// lines.
+    /// Posts gathered operations, as many as the network accepts. Returns how many have left the
+    /// peers' lines.
     pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
         if self.posts.is_empty() {
             return 0;
@@ -174,7 +176,8 @@ impl LaneState {
     }
 
     /// Whether all unsent operations wait for room in the network, and an operation of this rank is
-    /// posted: its completion makes room and rings the bell, so the progress thread may sleep.
+    /// posted. Then the progress thread may sleep: the completion of the posted operation makes
+    /// room and rings the bell.
     pub(super) fn waits_for_wire(&self) -> bool {
         let gathered: usize = self.posts.waiting().map(|(_, line)| line.len()).sum();
         gathered == self.unsent && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)
@@ -218,8 +221,9 @@ impl LaneState {
         (count + 1, true)
     }
 
-    /// Fills a batch with the first operations of a line. Returns their peer, and false if it met
-    /// an operation that cannot be posted: the operation has ended, or only the owner can do it.
+    /// Fills a batch with the first operations of a line. Returns their peer, and whether all of
+    /// them can be posted. An operation cannot if it has ended, or if only the owner can execute
+    /// it.
     fn fill(
         &mut self,
         routes: &Routes,
@@ -242,8 +246,8 @@ impl LaneState {
     fn ask_owner(&mut self, routes: &Routes, tag: Tag) {
         let Some(operation) = self.slots.get_mut(tag) else { return };
         if operation.command.op == Op::ATOMIC {
-            // No work request without the remote key: the owner has refused it meanwhile, since the
-            // region was freed.
+            // A work request needs the network's key, which this rank has forgotten: the owner has
+            // refused the remote key meanwhile, since the region was freed.
             return self.end(routes, tag, Status::ERR_KEY);
         }
         operation.leave_to_owner();
@@ -255,7 +259,7 @@ impl LaneState {
     /// Handles a completion of the network.
     pub(in crate::engine) fn wire_ended(&mut self, routes: &Routes, end: Reply) {
         let tag = Tag(end.tag);
-        // A tag without a posted operation: not a completion of this rank's, or a late one.
+        // A tag without a posted operation: the operation has ended before, or never existed.
         let Some(operation) = self.slots.get_mut(tag).filter(|it| it.sent && it.is_posted()) else {
             return;
         };
@@ -266,7 +270,7 @@ impl LaneState {
                 self.ask_again(routes);
             }
             Next::Post => self.send_or_wait(routes, tag),
-            // mark_dead() has left the operation to the network's completion, which is here.
+            // mark_dead() has not ended the operation, since the network's completion had not come.
             Next::Wait if routes.is_dead(peer) => {
                 self.end(routes, tag, Status::ERR_PEER_DEAD);
                 self.ask_again(routes);

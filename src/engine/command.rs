@@ -1,4 +1,4 @@
-//! An operation as data: one type from the caller to the transports. `engine::queue_entry` is its
+//! An operation as data: one type from the caller to the transports. `engine::queue_entry` has its
 //! form in the queue.
 
 use crate::engine::atomic::kind;
@@ -103,9 +103,9 @@ unsafe impl Send for Command {}
 const NOWHERE: Address = Address { offset: 0, key: 0 };
 
 impl Command {
-    /// Whether a command whose `local` is a pointer carries its bytes: a write does, since the
-    /// caller may reuse the source at once. An atomic does not: its `local` is where the result
-    /// goes.
+    /// Whether a command whose `local` is a pointer carries its bytes. A write does, since its
+    /// caller may reuse the source as soon as the call returns. An atomic does not: its `local` is
+    /// the place of the result.
     pub fn carries_bytes(&self) -> bool {
         self.op == Op::WRITE
     }
@@ -132,7 +132,7 @@ impl Command {
         }
     }
 
-    /// A command with an operation and a peer; all else is 0, null or nothing.
+    /// A command with an operation and a peer. All other fields are 0, null or nothing.
     pub const fn new(op: Op, peer: u32) -> Command {
         Command {
             op,

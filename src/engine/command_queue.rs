@@ -1,5 +1,5 @@
 //! The command queue: a bounded ring that any number of threads fill without a lock and one
-//! consumer, the holder of the executor role, empties.
+//! consumer, the holder of the lane's role, empties.
 //!
 //! A post is *reserve, fill, commit*. Its budget: one read-modify-write, no system call, no
 //! allocation, and the cache lines it writes are the tail's and its own slots'; every eighth post
@@ -11,17 +11,20 @@
 //! free for a flag and the arithmetic wraps by itself. A position's slot is `position / 2` modulo
 //! the capacity.
 //!
-//! | word | encoding | written by |
-//! |---|---|---|
-//! | `tail` | next position to reserve; bit 0 is `WAITING`: the consumer sleeps | producers: compare-and-swap; consumer: bit 0 |
-//! | `cached_head` | a value that `head` had; beside `tail`, in the line a producer holds anyway | producers |
-//! | `head` | next position to consume; published once per batch | consumer |
-//! | `Slot::mark` | low half of a position with bit 0 set: filled for that position; any other value: not yet | the producer that reserved it |
-//! | `Slot::touched` | nothing; a store to it fetches the line | producers, while the slot is free |
+//! - `tail`: the next position to reserve. Bit 0 is `WAITING`: the consumer sleeps. Producers
+//!   change the word by compare-and-swap. The consumer changes bit 0 only.
+//! - `cached_head`: a value that `head` had. It lies beside `tail`, in the line that a producer
+//!   holds anyway. Producers write `cached_head`.
+//! - `head`: the next position to consume. The consumer writes it, once for each batch.
+//! - `Slot::mark`: the low half of a position, with bit 0 set, if the slot is filled for that
+//!   position. With any other value the slot is not filled yet. The producer that reserved the slot
+//!   writes it.
+//! - `Slot::touched`: its value has no meaning. A producer stores to it while the slot is free, to
+//!   fetch the line.
 //!
-//! A slot is free for position p when p < head + capacity. The consumer never writes to slots, so
-//! a filled line moves in one direction only. Nor has it to erase marks: the mark of an earlier
-//! round differs in the position, that of an unused slot (0) in bit 0.
+//! A slot is free for position p when p < head + capacity. The consumer never writes to slots, so a
+//! filled line moves in one direction only. It need not erase marks: the mark of an earlier round
+//! differs in the position, and that of an unused slot (0) in bit 0.
 //!
 //! The orders on `tail` are relaxed, since it only gives each position to one producer. `head`
 //! decides whether a producer may write to a slot, `mark` whether the consumer may read it, and
@@ -29,14 +32,16 @@
 //!
 //! # Sleeping
 //!
-//! The consumer goes to sleep by setting `WAITING` with a compare-and-swap that succeeds only
-//! while the ring is empty ([`Consumer::try_wait`]); the next reservation clears it in the same
+//! The consumer goes to sleep by setting `WAITING` with a compare-and-swap that succeeds only while
+//! the ring is empty ([`Consumer::try_wait`]); the next reservation clears it in the same
 //! compare-and-swap that takes the position. So exactly one producer learns that it has to ring
-//! ([`Reservation::commit`] returns true) and posts to a consumer that is awake do nothing at all.
+//! ([`Reservation::commit`] returns true), and a post to a consumer that is awake wakes no thread.
 //! `engine::doorbell` continues from there.
 //!
-//! A producer that is preempted between clearing the bit and ringing delays no other producer
-//! further: its slot is the first one after the sleep, so the consumer could not go past it anyway.
+//! A producer that is preempted before its commit delays the entries behind its own, whether or not
+//! the consumer sleeps. A producer that is preempted between its commit and its ring delays them,
+//! too: no other producer rings. Then a thread that takes the lane's role can still empty the
+//! queue.
 
 use std::cell::Cell;
 use std::fmt;
@@ -54,13 +59,14 @@ mod shared;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-/// Most slots of a ring: the marks of two rounds that follow each other differ.
+/// Most slots of a ring. A mark has 32 bits of a position; with more slots, a slot's marks in two
+/// successive rounds would be equal.
 const MOST_SLOTS: usize = 1 << 30;
 
 /// Most slots that one reservation may take.
 pub const MAX_RUN: usize = 8;
 
-/// What a ring can carry: plain values, of which one stands for "nothing to do".
+/// A value that a ring can carry: plain data, of which one value stands for "nothing to do".
 pub trait Entry: Copy + Send + 'static {
     /// The value of the slots of a reservation that was dropped without commit. The executor skips
     /// it.
@@ -72,8 +78,8 @@ pub struct CommandQueue<T: Entry> {
     shared: Arc<Shared<T>>,
 }
 
-/// The consumer's end. There is one; the holder of the executor role uses it. A lock that orders
-/// its holders, as the role does, may pass it from thread to thread.
+/// The consumer's end, of which there is one. The holder of the lane's role uses it. It may pass
+/// from thread to thread under any lock that orders its holders, as the role does.
 pub struct Consumer<T: Entry> {
     shared: Arc<Shared<T>>,
     /// Next position to consume; `head` is the published copy.
@@ -82,8 +88,8 @@ pub struct Consumer<T: Entry> {
     seen: Cell<u64>,
 }
 
-/// Slots that belong to the caller until it commits. Dropping it instead (an early return, a panic)
-/// leaves [`Entry::NOTHING`] in them: positions once taken cannot be given back.
+/// Slots that belong to the caller until it commits. A drop without commit (an early return, a
+/// panic) leaves [`Entry::NOTHING`] in them, since a position that was taken cannot be given back.
 #[must_use = "dropping a reservation discards it; fill its slots and commit"]
 pub struct Reservation<'a, T: Entry> {
     shared: &'a Shared<T>,
@@ -100,7 +106,7 @@ impl<T: Entry> CommandQueue<T> {
     ///
     /// `wake` rings the doorbell of the thread that sleeps after [`Consumer::try_wait`]. The queue
     /// calls it only when a reservation that must ring is dropped. A commit returns the duty to its
-    /// caller, which may take the executor's role instead of ringing.
+    /// caller, which may take the lane's role instead of ringing.
     ///
     /// Fails if there is no memory for the slots.
     ///
@@ -141,7 +147,8 @@ impl<T: Entry> CommandQueue<T> {
         Ok((ring, Consumer { shared, position, seen: Cell::new(0) }))
     }
 
-    /// Takes `count` consecutive slots (1 to [`MAX_RUN`]), or none: `None` means full, at once.
+    /// Takes `count` consecutive slots (1 to [`MAX_RUN`]), or none. `None`: the ring has not so
+    /// many free slots. Never waits.
     ///
     /// Lock-free: if another thread makes the compare-and-swap fail, that thread's has succeeded.
     ///
@@ -173,12 +180,12 @@ impl<T: Entry> CommandQueue<T> {
                     let count = count as u32;
                     return Some(Reservation { shared, position, count, waiting, contended });
                 }
-                // No other producer if only WAITING has changed, or if the exchange has failed
-                // spuriously.
+                // If only WAITING has changed, or if the exchange has failed spuriously, there is
+                // no other producer.
                 Err(now) => contended |= (now ^ tail) & !WAITING != 0,
             }
             backoff.spin();
-            // Loaded again: others may have changed it during the pause.
+            // Loaded again: other producers may have changed it during the pause.
             tail = shared.tail.tail.load(Ordering::Relaxed);
         }
     }
@@ -250,8 +257,8 @@ impl<T: Entry> Reservation<'_, T> {
     }
 
     /// Hands the slots to the consumer. True: the consumer sleeps, and the caller is the only
-    /// thread that must ring its doorbell (or take the executor's role, and arm again when it gives
-    /// it up).
+    /// thread that must ring its doorbell. Instead the caller may take the lane's role, and arm the
+    /// queue again when it gives the role up.
     #[inline]
     #[must_use = "true obliges the caller to wake the consumer"]
     pub fn commit(self) -> bool {
@@ -261,8 +268,8 @@ impl<T: Entry> Reservation<'_, T> {
         waiting
     }
 
-    /// Sets the marks, that of the first slot last: a consumer that sees it sees all slots of the
-    /// reservation.
+    /// Sets the marks, that of the first slot last. A consumer that sees the first mark then sees
+    /// all slots of the reservation.
     #[inline]
     fn publish(&self) {
         for index in (1..u64::from(self.count)).rev() {
@@ -305,8 +312,8 @@ impl<T: Entry> Consumer<T> {
     }
 
     /// Reads the marks up to AHEAD slots from `index` on, so that their lines are fetched in
-    /// parallel; if entries were executed in between, each fetch would begin after the one before.
-    /// False: slot `index` is not filled.
+    /// parallel. If the consumer executed each entry before it read the next mark, no two fetches
+    /// would overlap. False: slot `index` is not filled.
     #[inline]
     fn see(&self, index: u64) -> bool {
         let mut seen = self.seen.get();
@@ -368,12 +375,14 @@ impl<T: Entry> Consumer<T> {
             Ordering::Relaxed,
             Ordering::Relaxed,
         );
-        // If the exchange fails with the bit set: armed before, and no producer has cleared it.
+        // If the exchange fails with the bit set, the queue was armed before, and no producer has
+        // cleared the bit.
         armed.is_ok() || armed == Err(self.position | WAITING)
     }
 
-    /// Cancels [`try_wait`](Consumer::try_wait). False: a producer has cleared the bit and rings,
-    /// or has rung; the next sleep then ends at once, without work, and is begun again.
+    /// Cancels [`try_wait`](Consumer::try_wait). False: the bit was not set, or a producer has
+    /// cleared it and rings, or has rung. After such a ring the consumer's next sleep may end
+    /// without work.
     pub fn cancel_wait(&mut self) -> bool {
         // Relaxed: as in try_wait.
         self.shared.tail.tail.fetch_and(!WAITING, Ordering::Relaxed) & WAITING != 0

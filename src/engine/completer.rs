@@ -54,7 +54,8 @@ impl Sink for Inflow<'_> {
         let operation = self.slots.get_mut(Tag(reply.tag)).filter(|operation| operation.sent);
         let Some(operation) = operation else { return };
         if operation.is_posted() {
-            // A peer cannot end an operation that was posted to a network.
+            // Only the network's completion ends an operation that was posted to the network. The
+            // owner's answer to its signal is kept until then.
             if operation.is_posted_with_signal() {
                 operation.answer = Some(reply.status);
             }
@@ -79,7 +80,7 @@ impl Sink for Inflow<'_> {
 }
 
 impl LaneState {
-    /// Polls once; returns how many events there were.
+    /// Polls each receiver once, and handles what has come. Returns the number of events.
     pub fn complete(&mut self, routes: &Routes) -> usize {
         let mut inflow = Inflow {
             routes,
@@ -111,7 +112,7 @@ impl LaneState {
 
     fn answered(&mut self, routes: &Routes, reply: Reply) {
         let tag = Tag(reply.tag);
-        // Another answer of this round may have ended the operation, or advanced it.
+        // Another answer of this round may have ended the operation or begun its next stage.
         let Some(operation) = self.slots.get_mut(tag) else { return };
         if !operation.sent || operation.is_posted() {
             return;

@@ -1,4 +1,4 @@
-//! Completions: the action at the end of an operation: a callback, a store, an addition, or none.
+//! Completions: the end of an operation calls a function, changes a word, or does neither.
 
 use crate::engine::user_function;
 use crate::fail;
@@ -32,7 +32,7 @@ pub const STORE: u32 = 2;
 /// The library adds 1 to a word, and sets WORD_FAILED after a failure.
 pub const ADD: u32 = 3;
 
-/// Bit of a STORE or ADD word that says that an operation failed.
+/// The bit of a STORE or ADD word that is set if an operation failed.
 pub const WORD_FAILED: u64 = 1 << 63;
 
 /// A completion as plain data. The user keeps the function, its argument and the word valid until
@@ -93,7 +93,7 @@ impl Completion {
         self.head() == 0
     }
 
-    /// Whether its kind is one of those above. Its function or word is not looked at.
+    /// Whether its kind is one of those above. Does not check its function or word.
     #[inline(always)]
     pub fn has_kind(&self) -> bool {
         self.head() <= ADD.into()
@@ -106,14 +106,14 @@ impl Completion {
         u64::from(self.kind) | u64::from(self.reserved) << 32
     }
 
-    /// Whether it is well formed and can fire on the calling thread now, together with another one.
+    /// Whether it is well formed, and this thread can fire it and the operation's other one now.
     #[inline(always)]
     pub fn is_ready(&self) -> bool {
         self.is_nothing() || self.can_call() || self.can_set() || self.could_fire()
     }
 
-    /// Whether it is a well-formed CALL that the calling thread may execute directly: the thread
-    /// has run a callback before, so its state exists, and is in none now.
+    /// Whether it is a well-formed CALL that the calling thread may execute directly: `known` has
+    /// the thread's TRAMPOLINE, and the thread is inside no callback.
     #[inline(always)]
     pub fn can_call(&self) -> bool {
         if self.head() != CALL.into() || self.call.is_null() {
@@ -172,7 +172,7 @@ impl Completion {
             run(Call { call, data: self.target, status }, waiters);
             return;
         }
-        // SAFETY: of the other kinds, each of which names a word; else as the caller promises.
+        // SAFETY: as the caller promises; the kind is STORE or ADD.
         unsafe { self.change_word(status) };
         waiters.touched_word(self.target as u64);
     }
@@ -277,7 +277,7 @@ fn first_use<'a>() -> &'a Trampoline {
 struct Place(Cell<*mut Waiting>);
 
 thread_local! {
-    /// Apart from TRAMPOLINE: a thread-local without destructor is cheaper to access.
+    /// Apart from TRAMPOLINE, whose access is cheaper because it has no destructor.
     static PLACE: Place = const { Place(Cell::new(std::ptr::null_mut())) };
 }
 
@@ -308,7 +308,7 @@ impl Drop for Place {
 /// Whether this thread is inside a callback.
 #[inline(always)]
 pub fn in_callback() -> bool {
-    // SAFETY: as in mine(). A thread without callbacks runs none.
+    // SAFETY: as in mine(). Null: the thread has run no callback.
     unsafe { known::get().as_ref() }.is_some_and(Trampoline::is_running)
 }
 
@@ -316,7 +316,7 @@ pub fn in_callback() -> bool {
 /// hidden meanwhile, see shown_number().
 #[inline(always)]
 pub fn in_response() -> bool {
-    // SAFETY: as in mine(). A thread without callbacks runs none.
+    // SAFETY: as in mine(). Null: the thread has run no callback.
     unsafe { known::get().as_ref() }.is_some_and(|trampoline| trampoline.responding.get())
 }
 

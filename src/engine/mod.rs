@@ -1,5 +1,5 @@
 //! Layer 3: the lane, which carries commands from requesters to transports and fires their
-//! completions, and active messages.
+//! completions. Active messages belong to this layer, too.
 
 pub mod atomic;
 pub mod by_caller;

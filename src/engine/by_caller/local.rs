@@ -16,7 +16,7 @@ pub enum Local {
 }
 
 impl Local {
-    /// The address. The caller is pinned for as long as it uses it.
+    /// The address in this process. The caller stays pinned while it uses the address.
     pub fn resolve(self, routes: &Routes, size: u64) -> Result<*mut u8> {
         match self {
             Local::Pointer(pointer) => Ok(pointer),

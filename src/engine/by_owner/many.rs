@@ -15,15 +15,15 @@ use crate::util::status::{Error, Result, Status};
 /// The pieces of a command READ_MANY or WRITE_MANY.
 ///
 /// # Safety
-/// Pieces::peek_many() has made it, and the operation has not ended.
+/// Pieces::peek_many() has made the command, and the operation has not ended.
 unsafe fn pieces(command: &Command) -> &[Piece] {
     debug_assert!(matches!(command.op, Op::READ_MANY | Op::WRITE_MANY));
     // SAFETY: as the caller promises; the list lives until the operation has ended.
     unsafe { std::slice::from_raw_parts(command.local.cast(), command.compare as usize) }
 }
 
-/// Copies a piece. To an aligned word it makes one 8-byte store, whether or not the source is
-/// aligned.
+/// Copies a piece. If the target is an aligned word, the copy is one 8-byte store, whether or not
+/// the source is aligned.
 ///
 /// # Safety
 /// `to` is valid for writing `from.len()` bytes.

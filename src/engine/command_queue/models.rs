@@ -1,5 +1,5 @@
-//! Loom models of the command queue: every interleaving of a few steps, under the C11 memory model.
-//! `RUSTFLAGS="--cfg loom" cargo test --release --lib loom_`
+//! Loom models of the command queue: the interleavings of a few steps with at most PREEMPTIONS
+//! preemptions, under the C11 memory model. `make check-loom` runs all models.
 
 use super::*;
 use loom::thread;
@@ -174,9 +174,9 @@ fn loom_exactly_one_rings() {
     });
 }
 
-/// The flush that needs no role (`Lane::has_ended`, `LaneState::count_under_way`). A thread finds
-/// its own post released and nothing under way: it then sees what the operation has written, even
-/// if the operation ended after the release.
+/// The flush that needs no role (`Lane::has_ended`, `LaneState::count_under_way`). A thread that
+/// finds its own post released and nothing under way sees what the operation has written, even if
+/// the operation ended after the release.
 #[test]
 fn loom_a_flush_without_the_role_sees_the_end() {
     check(|| {
@@ -187,8 +187,8 @@ fn loom_a_flush_without_the_role_sees_the_end() {
         let executor = thread::spawn(move || {
             let [under_way, brought] = &*theirs;
             assert_eq!(take_first(&mut consumer), 1);
-            // As for a request to an owner: the count goes up before the release; the operation
-            // ends later, and the count goes down.
+            // As for a request to an owner: the count goes up before the release. The operation
+            // ends later, and then the count goes down.
             under_way.store(1, Release);
             consumer.release(1);
             brought.store(1, Relaxed);

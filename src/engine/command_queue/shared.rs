@@ -21,7 +21,8 @@ pub(super) fn mark(position: u64) -> u32 {
 /// The distance of two neighbouring positions.
 pub(super) const STEP: u64 = 2;
 
-/// Slots whose lines a producer fetches at a time, before they are filled.
+/// Slots whose lines a producer fetches at a time before they are filled, or whose marks the
+/// consumer reads at a time.
 pub(super) const AHEAD: u64 = 8;
 
 /// One slot, aligned to 64 bytes: a value of up to 56 bytes is handed over in one cache line, a
@@ -48,7 +49,7 @@ pub(super) struct Shared<T> {
 
 // SAFETY: only the producer that took a slot's position by compare-and-swap writes its value, until
 // it sets the mark; only the one Consumer reads it, from then until it moves head. Both hand-overs
-// are Release/Acquire pairs. T is Send because values move between threads.
+// are Release/Acquire pairs. T must be Send, because values move between threads.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 impl<T: Entry> Shared<T> {
@@ -74,8 +75,8 @@ impl<T: Entry> Shared<T> {
     #[inline(never)]
     pub(super) fn touch(&self, group: u64) {
         let first = group.wrapping_mul(AHEAD * STEP);
-        // Relaxed: this only avoids stores to slots that the consumer still reads, which would take
-        // their lines away from it.
+        // Relaxed: an outdated value does no harm. The check only avoids stores to slots that the
+        // consumer still reads, since each store would take the line away from it.
         let head = self.tail.cached_head.load(Ordering::Relaxed);
         let used = first.wrapping_sub(head) as i64;
         // Negative: this producer was preempted while the others went round the queue; they fill

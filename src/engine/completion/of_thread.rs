@@ -4,8 +4,8 @@
 use super::{Trampoline, known, mine};
 use std::ffi::c_void;
 
-/// Notes which dispatcher's handlers this thread runs, by an address of the dispatcher's; null:
-/// none.
+/// Notes which dispatcher's handlers this thread runs. `whom`: the address of that dispatcher's
+/// state of requests; null: none.
 #[inline(always)]
 pub fn set_serving(whom: *const c_void) {
     mine().serving.set(whom);
@@ -55,7 +55,8 @@ pub fn reset_empty_polls() {
     mine().polls.set(0);
 }
 
-/// The calling thread's callbacks, for one that runs many functions of the user.
+/// The calling thread's callbacks, for a thread that runs many functions of the user in a row: it
+/// loads the thread-local pointer once.
 pub struct Callbacks<'a>(&'a Trampoline);
 
 impl Callbacks<'_> {
