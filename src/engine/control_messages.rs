@@ -7,9 +7,9 @@
 //! once; [`Ended::ended`] is called when the receiver has answered. Control messages may overtake
 //! each other.
 //!
-//! If the name is not registered (yet), the receiver keeps a control message that is marked
-//! [`KEEP`] until it is, up to `KEPT` bytes in all, and refuses further ones. It drops a control
-//! message without the mark: the object that had the name has been withdrawn.
+//! If no object has the name, the receiver keeps a control message that is marked [`KEEP`] until
+//! one is registered. It keeps up to `KEPT` bytes in all, and refuses further control messages. It
+//! drops a control message without the mark: the object that had the name has been withdrawn.
 
 use crate::engine::command::{Command, Op};
 use crate::fail;
@@ -22,8 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub type Words = [u64; 3];
 /// Most bytes of a control message.
 pub const MOST: usize = CHUNK;
-/// The last word of the request that brings a control message: the receiver keeps it until its name
-/// is registered.
+/// The last word of a request whose control message the receiver keeps until its name is
+/// registered; else that word is 0.
 pub const KEEP: u64 = 1;
 /// Most bytes of all kept control messages; each counts as 64 bytes at least.
 const KEPT: usize = 4 << 20;
@@ -37,8 +37,8 @@ pub trait ControlReceiver: Send + Sync {
 
 /// Receives the ends of posted control messages.
 pub trait Ended: Send + Sync {
-    /// A control message of `bytes` bytes to `peer` has ended, with `status`. Called as
-    /// ControlReceiver::received() is.
+    /// A control message of `bytes` bytes to `peer` has ended, with `status`. The holder of the
+    /// lane's role calls this, so it must neither post nor wait.
     fn ended(&self, peer: u32, bytes: usize, status: Status);
 }
 
@@ -93,8 +93,8 @@ pub(super) unsafe fn end(command: &Command, status: Status) {
     posted.ends.ended(command.peer, posted.bytes.len(), status);
 }
 
-/// The command that sends a control message, whose end is reported to `ends`. It is put into the
-/// lane, or taken back.
+/// The command that sends a control message. `ends` learns of the end. The caller puts the command
+/// into the lane, or calls take_back().
 pub fn command(message: &ControlMessage, ends: &Arc<dyn Ended>) -> Result<Command> {
     let ControlMessage { peer, name, words: [first, second, third], keep, bytes } = *message;
     if bytes.len() > MOST {
@@ -161,8 +161,8 @@ impl ControlMessages {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a name. The calling thread first hands over the kept control messages of this
-    /// name.
+    /// Registers a name. Before this returns, the calling thread hands over the kept control
+    /// messages of the name.
     pub fn register(&self, name: u64, to: Arc<dyn ControlReceiver>) {
         let (before, early) = {
             let mut table = self.table();
@@ -176,7 +176,8 @@ impl ControlMessages {
         }
     }
 
-    /// Withdraws a name. Its control messages are dropped from now on.
+    /// Withdraws a name and drops its kept control messages. From now on the receiver drops those
+    /// that come without KEEP.
     pub fn withdraw(&self, name: u64) {
         let ended = {
             let mut table = self.table();
@@ -204,8 +205,8 @@ impl ControlMessages {
     }
 
     /// Hands over a received control message, keeps it or drops it. The sender gets the error.
-    /// `is_dead` says whether the sender is dead, and must do so before forget() is called; a
-    /// control message of a dead sender is not kept.
+    /// `is_dead` says whether the sender is dead. It must say so from before the call of forget()
+    /// on. A control message of a dead sender is not kept.
     pub(super) fn take(
         &self,
         message: &Message,

@@ -34,7 +34,7 @@
 //!
 //! # If the sleeper does not keep the role
 //!
-//! A sleeper may give the executor's role up after step 2 and sleep without it. Then:
+//! A sleeper may give the lane's role up after step 2 and sleep without it. Then:
 //!
 //! - A producer whose commit has answered that it must ring may instead take the role and do the
 //!   work itself. It arms again before it gives the role up, and rings if a source refuses. The

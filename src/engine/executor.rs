@@ -1,6 +1,6 @@
 //! The executor: takes commands from the queue, executes those that this process can execute, and
 //! posts the others: to the owner of the memory as a request, or to a network. When the in-flight
-//! table is full it stops and leaves the next command in the queue.
+//! table is full, the executor stops and leaves the next command in the queue.
 
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::by_owner::{InFlight, Stage};
@@ -19,13 +19,14 @@ const LARGE: u64 = 4096;
 /// the owner as one request: a copy by the owner takes less time than a second message, which would
 /// bring the signal after the network's write.
 const WITH_SIGNAL: u64 = 4096;
-/// Most slots, and most bytes, that a requester executes in Lane::join_in(). Larger than BATCH:
-/// when the executor moves to another core, its state and the completion words move too, so a
-/// requester that takes over should do enough to pay for that.
+/// Most slots, and most bytes, that a requester executes in Lane::join_in(). Larger than BATCH: the
+/// cache lines of the lane's state and of the completion words move to the requester's core, and
+/// only many commands make up for that.
 const JOINED: usize = 128;
 const JOINED_BYTES: u64 = 64 << 10;
 
-/// Whether a request to the owner does this command better than the network, which could, too.
+/// Whether a request to the owner executes this command in less time than the network, which can
+/// execute it, too.
 fn goes_to_owner(routes: &Routes, command: &Command) -> bool {
     let most = if routes.fabric().has_signals(command.peer) { 0 } else { WITH_SIGNAL };
     command.op == Op::WRITE_SIGNAL && command.size <= most
@@ -39,8 +40,8 @@ impl LaneState {
     }
 
     /// Like `execute`, for a requester that executes commands of other threads too: stops at a
-    /// message, at a command of many bytes, and before the `left` slots filled last. The lines of
-    /// those slots are only fetched, for the executor that follows.
+    /// message, at a command of many bytes, and before the `left` slots filled last. Of those slots
+    /// it reads only the marks.
     pub(super) fn execute_small(&mut self, routes: &Routes, left: usize) -> usize {
         let mut bytes = 0;
         self.execute_if(routes, (JOINED, left), |command| {
@@ -132,7 +133,8 @@ impl LaneState {
                 unsafe { fire(routes, &command, Status::OK) };
                 return true;
             }
-            // Another thread is in its first use of the region, see Port::learn().
+            // The region cannot be mapped now (see Port::learn()), or the network's key for a
+            // device atomic is not known yet.
             Err(error) if error.status.is_retry() => return false,
             Err(error) => {
                 // SAFETY: as the caller promises.

@@ -74,7 +74,7 @@ pub enum Turn {
     /// There was work for STRETCH rounds, and there may be more. The caller should yield to other
     /// threads before it goes on.
     Stretched,
-    /// There was none, or another thread holds the role.
+    /// There was no work, or another thread holds the role.
     Idle,
 }
 
@@ -102,8 +102,9 @@ impl<W: Work> Handover<W> {
         Some(work)
     }
 
-    /// Takes the role, if it is free, and works until there is no work, at most ROUNDS rounds;
-    /// after as many it rings for the progress thread. Returns whether it has done any work.
+    /// Takes the role, if it is free, and works until there is no work. After ROUNDS rounds it
+    /// rings for the progress thread and returns. A thread that may not work only rings. Returns
+    /// whether this thread has done any work.
     pub fn help(&self, around: &W::Around) -> bool {
         if !around.may_work() {
             around.ring();
@@ -127,7 +128,8 @@ impl<W: Work> Handover<W> {
         worked
     }
 
-    /// Does rounds until LOOKS rounds in a row found no work, STRETCH rounds did some, or `done`.
+    /// Does rounds until LOOKS rounds in a row found no work, STRETCH rounds found some, or `done`
+    /// returns true.
     #[inline]
     pub fn burst(&self, work: &mut W, around: &W::Around, done: impl Fn() -> bool) -> Turn {
         let (mut stretch, mut looks) = (0, 0);
@@ -149,8 +151,9 @@ impl<W: Work> Handover<W> {
 
     /// Gives the role up by the rules above. False: there is work again, or a source must be armed.
     fn leave(&self, mut work: Held<'_, W>, around: &W::Around) -> bool {
-        // Acquire: pairs with count_parked(). If a death has woken the progress thread before it
-        // slept again, arm() below sees that death, which it only reads.
+        // Acquire: pairs with count_parked(). A death is not armed; arm() only checks for one. The
+        // ring for a death may have woken the progress thread, which then found the role taken and
+        // slept again. If this load sees that sleep, arm() sees the death.
         let parked = self.parked.load(Ordering::Acquire);
         let asleep = is_asleep(parked);
         let armed = asleep && work.arm(around);

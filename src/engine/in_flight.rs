@@ -27,7 +27,8 @@ struct Slot<T> {
 /// At most `capacity` values, each found by the tag that insert() returned.
 pub struct InFlightTable<T> {
     slots: Box<[Slot<T>]>,
-    /// The slot that was vacated last is used first: its lines are in the cache.
+    /// The first slot of the list of free ones: the slot that was vacated last, whose lines are in
+    /// the cache.
     free: u32,
     len: u32,
 }
@@ -63,7 +64,8 @@ impl<T> InFlightTable<T> {
     }
 
     /// Puts a value into the table and returns its tag. `None`: the table is full, and the value is
-    /// dropped; where that matters, check [`is_full`](InFlightTable::is_full) before.
+    /// dropped. A caller that must keep the value checks [`is_full`](InFlightTable::is_full)
+    /// before.
     #[inline]
     pub fn insert(&mut self, value: T) -> Option<Tag> {
         let index = self.free;

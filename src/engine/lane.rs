@@ -25,11 +25,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The number of slots that join_in() leaves in the queue, or a quarter of a small queue: other
-/// cores are just writing to the lines behind them.
+/// The number of slots that join_in() leaves at the queue's end; in a small queue, a quarter of all
+/// slots. Producers are writing to lines close to the end, and a thread that executed those slots
+/// would take the lines away from them.
 const LEFT: usize = 32;
-/// How long the progress thread sleeps after a stretch of work while requesters wait for room, so
-/// that they execute commands themselves.
+/// How long the progress thread sleeps after Turn::Stretched while requesters wait for room. They
+/// execute the commands meanwhile.
 const ASIDE: Duration = Duration::from_micros(50);
 
 /// Which thread executes what a requester puts into the queue.
@@ -45,8 +46,8 @@ pub enum Execution {
     Direct,
 }
 
-/// What a post has found: whether the consumer sleeps, and whether another requester posts at the
-/// same moment.
+/// The state that a post has met: whether the consumer sleeps, and whether another requester posts
+/// at the same moment.
 #[derive(Clone, Copy)]
 #[must_use = "the progress thread may have to be woken"]
 pub struct Posted {
@@ -167,10 +168,10 @@ impl Lane {
         self.queue.backlog() >= self.queue.capacity()
     }
 
-    /// For a requester that finds the queue full: executes a batch of it, if the role is free. If
-    /// there are more threads than cores, the progress thread runs as seldom as each of the threads
-    /// that fill the queue; without this call they would spin until it runs. True: there may be
-    /// room now.
+    /// For a requester that finds the queue full: executes a batch of commands, if the role is
+    /// free. If there are more threads than cores, the progress thread runs as seldom as each of
+    /// the threads that fill the queue; without this call they would spin until it runs. True:
+    /// there may be room now.
     pub fn make_room(&self) -> bool {
         if in_callback() {
             return false;
@@ -196,8 +197,8 @@ impl Lane {
         self.finish(work);
     }
 
-    /// For a requester that would have to wait for room: works on the queue until it is half empty.
-    /// Returns whether it is.
+    /// For a requester that would have to wait for room: works until the queue is half empty, for
+    /// at most ROUNDS rounds, if the role is free. Returns whether the queue is half empty.
     pub fn drain(&self) -> bool {
         let Some(mut work) = self.handover.take() else { return false };
         for _ in 0..ROUNDS {
@@ -215,9 +216,9 @@ impl Lane {
         &self.room
     }
 
-    /// Executes a command at once, without the queue. It looks `local` up while it holds the role,
-    /// so the region stays: a thread that frees a region first waits for a flush, which needs the
-    /// role.
+    /// Executes a command at once, without the queue. It looks `local` up and executes the command
+    /// while it holds the role, so a region stays: a thread that frees a region first flushes with
+    /// the role.
     ///
     /// # Safety
     /// As of put(), for the memory that `local` names; the bytes of a command that carries them are
@@ -251,8 +252,8 @@ impl Lane {
         self.handover.help(self)
     }
 
-    /// Polls a wire that wakes no thread, and does rounds of the lane's work, except in offload
-    /// mode. Returns whether there was any.
+    /// Polls a wire that wakes no thread. Then works for the lane, except in offload mode. Returns
+    /// whether there was an event or any work.
     pub fn help_others(&self) -> bool {
         let fabric = self.routes.fabric();
         if !fabric.has_silent_wire() || in_callback() {
@@ -270,8 +271,9 @@ impl Lane {
         came || worked
     }
 
-    /// Works for the lane in one burst, or until `done`, and returns whether `done`. It neither
-    /// yields nor sleeps while it holds the role. In offload mode it only asks `done`.
+    /// Works for the lane in one burst, or until `done` returns true. Returns the last answer of
+    /// `done`. It neither yields nor sleeps while it holds the role. In offload mode it only asks
+    /// `done`.
     pub fn help_until(&self, done: impl Fn() -> bool) -> bool {
         if self.execution == Execution::Offload {
             return done();
@@ -287,8 +289,8 @@ impl Lane {
         self.handover.finish(work, self);
     }
 
-    /// One turn of the progress thread, see Handover::turn(); first it polls a wire that wakes no
-    /// thread.
+    /// One turn of the progress thread, see Handover::turn(). Before that it polls a wire that
+    /// wakes no thread.
     pub fn turn(&self) -> Turn {
         let came = self.routes.fabric().has_silent_wire() && self.help_others();
         let turn = match self.handover.turn(self) {
@@ -297,11 +299,11 @@ impl Lane {
         };
         if self.room.is_wanted() {
             match turn {
-                // The queue is empty: the threads that were let in post nothing, so others are let
-                // in. (If it holds commands that cannot be executed now, there may be no room.)
+                // The queue is empty, so the threads that were woken post nothing: wakes another
+                // one. (If it holds commands that cannot be executed now, there may be no room.)
                 Turn::Idle if self.queue.is_empty() => self.room.announce(),
-                // The requesters find the queue full and execute it themselves, on the cores whose
-                // caches hold its commands.
+                // The requesters find the queue full and execute commands themselves, on cores
+                // whose caches hold them.
                 Turn::Stretched => std::thread::sleep(ASIDE),
                 Turn::Idle | Turn::Worked => {}
             }
@@ -331,8 +333,8 @@ impl Lane {
     /// Whether all operations that the caller knows to be accepted have ended. Needs no role.
     #[inline]
     pub fn has_ended(&self) -> bool {
-        // Acquire: pairs with LaneState::count_under_way(). Read after the queue: an operation that
-        // has left the queue by then is counted, or has ended.
+        // Acquire: pairs with LaneState::count_under_way(). The count is read after the queue: an
+        // operation that has left the queue by then is counted, or has ended.
         self.queue.is_drained() && self.under_way.load(Ordering::Acquire) == 0
     }
 
@@ -351,7 +353,7 @@ impl Around for Lane {
         self.routes.bell().ring();
     }
 
-    /// False in offload mode: there a requester rings and does not rely on the holder of the role.
+    /// False in offload mode: a requester rings there, and does not rely on the holder of the role.
     #[inline]
     fn has_queued(&self) -> bool {
         self.execution != Execution::Offload && !self.queue.is_empty()

@@ -25,7 +25,8 @@ pub(super) struct Unserved {
     pub(super) messages: Vec<(Message, Box<[u8]>)>,
     /// Routes::contacts() before the last try to serve them.
     pub(super) contacts: u64,
-    /// No contact announces when one of them can be served, see Served::Later: each round tries.
+    /// One of them is Served::Later: no contact announces when it can be served, so each round
+    /// tries.
     pub(super) unannounced: bool,
 }
 
@@ -46,8 +47,8 @@ pub struct LaneState {
     /// The threads that wait for room; they are woken when at most `half` slots are in use.
     room: Arc<Admission>,
     half: usize,
-    /// Slots that the executor releases at a time. Each release costs producers a load of `head`;
-    /// a larger number would let them wait while callbacks run.
+    /// Slots that the executor releases at a time. Each release costs producers a load of `head`.
+    /// With a larger number producers would wait for room while callbacks run.
     pub(super) release_batch: usize,
     /// More than `half` slots were in use at the last look.
     full: bool,
@@ -59,8 +60,8 @@ pub struct LaneState {
     own: usize,
     /// A copy of accepted() for threads that do not hold the role.
     under_way: Arc<CachePadded<AtomicUsize>>,
-    /// The large slots for answers: for each the peer for whose answer it is reserved. The share
-    /// has twice as many slots, since a dead peer may leave an unfinished answer in a slot.
+    /// The reservations of large slots for answers, each with the peer that answers. The share has
+    /// twice as many slots, since a dead peer may leave an unfinished answer in a slot.
     places: [Option<u32>; CHUNKS / 2],
     /// Remote keys (peer, key) to ask for, whose requests found the table full.
     questions: Vec<(u32, u64)>,
@@ -188,7 +189,8 @@ impl LaneState {
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
     }
 
-    /// Disarms the sources, but only after arm(): it writes to cache lines that producers use.
+    /// Disarms the sources, if arm() was called before: disarming writes to cache lines that
+    /// producers use.
     #[inline]
     pub(super) fn disarm(&mut self) {
         if std::mem::take(&mut self.armed) {
@@ -284,7 +286,7 @@ impl LaneState {
         // The operation may have ended while it waited.
         let Some(operation) = self.slots.get_mut(tag) else { return Sent::Done };
         let (peer, needs_place) = (operation.command.peer, operation.needs_place());
-        // The port is known since the operation was accepted.
+        // The port exists, since the operation was accepted.
         let port = match routes.known(peer) {
             Some(port) if !routes.is_dead(peer) => port,
             _ => {
@@ -304,7 +306,8 @@ impl LaneState {
             if bytes.len() <= SMALL_REQUEST {
                 return Sent::Full;
             }
-            // While it waits for a large slot for its bytes, it must not hold one.
+            // While an operation waits for a large slot for its request, it must not hold one for
+            // its answer.
             if needs_place {
                 operation.has_place = false;
                 self.give_place_back(peer);
@@ -313,7 +316,7 @@ impl LaneState {
         }
         operation.sent = true;
         self.unsent -= 1;
-        // The holder of the role is the only one that counts here.
+        // Only the holder of the role adds to this counter.
         self.post.counts.owner_requests.up_alone(u64::from(!operation.command.op.is_own()));
         Sent::Done
     }

@@ -18,9 +18,9 @@ impl LaneState {
     pub(super) unsafe fn start_pieces(&mut self, routes: &Routes, command: &Command) -> bool {
         let place = command.local.cast::<Pieces>();
         loop {
-            // SAFETY: the Pieces lives while `open` is not 0, and this thread, which holds the
-            // role, gives up the last 1 of it only below. No borrow lasts over start(), which may
-            // end pieces.
+            // SAFETY: the Pieces lives while `open` is not 0. This thread holds the role, and takes
+            // the last 1 from `open` only by end_piece() below. No borrow lasts over start(), which
+            // may end pieces.
             let pieces = unsafe { &mut *place };
             let (is_read, rest) = pieces.rest();
             // SAFETY: the local sides were looked up when the pieces were accepted, and the user
@@ -74,7 +74,7 @@ impl LaneState {
         true
     }
 
-    /// The operation of one or more pieces has ended.
+    /// Handles the end of an operation that stands for one or more pieces.
     ///
     /// # Safety
     /// start_pieces() has begun it, and this is its only end.

@@ -30,14 +30,15 @@ pub struct Pieces {
     list: Vec<Piece>,
     /// The first piece that was not begun.
     pub(super) next: usize,
-    /// The number of its entries in the in-flight table, and 1 more until all pieces were begun.
+    /// The number of this operation's entries in the in-flight table, and 1 more until all pieces
+    /// were begun.
     pub(super) open: usize,
     /// The first failure; the pieces that were not begun by then are skipped.
     failure: Option<Error>,
 }
 
 impl Pieces {
-    /// The command for the queue; a caller that cannot queue it hands it to [`discard`].
+    /// The command for the queue. A caller that cannot queue the command calls [`discard`].
     pub fn command(whole: Command, list: Vec<Piece>) -> Command {
         let mut command = Command::new(Op::PIECES, whole.peer);
         command.size = whole.size;
@@ -111,8 +112,8 @@ pub unsafe fn discard(command: &Command) {
     drop(unsafe { Box::from_raw(command.local.cast::<Pieces>()) });
 }
 
-/// To be called when the operation of some pieces has ended, and once when all pieces were begun.
-/// The last call returns the whole operation and its first failure.
+/// To be called when an operation that stands for some pieces has ended, and once when all pieces
+/// were begun. The last call returns the whole operation and its first failure.
 ///
 /// # Safety
 /// `place` was made by Pieces::command(), the last call has not come, and the caller holds the role

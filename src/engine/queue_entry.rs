@@ -1,7 +1,7 @@
 //! The form of a command in a slot of the command queue. The fields that most commands need lie in
-//! the slot's first cache line, beside its mark. The second line is written and read only for a
-//! compare-and-swap, a signal or a local completion, so a read, a write or a fetch-add moves one
-//! line from the producer to the consumer.
+//! the slot's first cache line, beside its mark. Only a compare-and-swap, a signal or a local
+//! completion uses the second line, so a read, a write or a fetch-add moves one line from the
+//! producer to the consumer.
 
 use crate::engine::atomic::op;
 use crate::engine::command::{Command, Op};
@@ -19,9 +19,9 @@ pub const SLOT_BYTES: usize = size_of::<QueueEntry>();
 /// The contents of one slot: a command, or bytes that the command before it carries.
 ///
 /// `line`: one word with operation, code, type, extra slots, kinds of both completions and peer;
-/// remote offset, remote key, local address, size (of an atomic: the operand), and the completion's
-/// two words. `rest`: the signal's value or what a compare-and-swap compares with, the signal's
-/// offset and key, and the local completion's two words.
+/// then remote offset, remote key, local address, size (of an atomic: the operand), and the
+/// completion's two words. `rest`: the signal's value or the expected value of a compare-and-swap,
+/// then the signal's offset and key, and the local completion's two words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct QueueEntry {

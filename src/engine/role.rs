@@ -10,7 +10,8 @@ pub struct Role<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: only the one holder reaches the value, and `held` hands it on by Release and Acquire.
+// SAFETY: only the holder of the role uses the value, and `held` passes it to the next holder by
+// Release and Acquire.
 unsafe impl<T: Send> Sync for Role<T> {}
 
 /// A guard: its thread holds the role until it drops the guard. If FENCED, the drop ends with the
@@ -28,13 +29,12 @@ impl<T> Role<T> {
         self.value.with(|value| value)
     }
 
-    /// Takes the role if it is free. If another thread holds it, that holder sees everything that
-    /// the caller stored before this call, once the holder has given the role up: both threads run
-    /// a full fence between their own store and their load of the other's word (see
-    /// `engine::handover`).
+    /// Takes the role if it is free. If another thread holds it, that holder sees after its drop of
+    /// the role everything that the caller stored before this call. Both threads run a full fence
+    /// between their own store and their load of the other's word (see `engine::handover`).
     #[inline]
     pub fn take(&self) -> Option<Held<'_, T>> {
-        // SeqCst fence: between what the caller published and the look at `held`; pairs with drop.
+        // SeqCst fence: between the caller's stores and the load of `held`; pairs with drop.
         fence(Ordering::SeqCst);
         self.take_unfenced().map(|held| {
             std::mem::forget(held);
@@ -42,8 +42,8 @@ impl<T> Role<T> {
         })
     }
 
-    /// Like `take`, without the fences, which cost as much as a message. For roles whose holders
-    /// need not look again after they have given the role up.
+    /// Like `take`, without the two fences, which take as long as a short message. For roles whose
+    /// holders need not look again after they have given the role up.
     #[inline]
     pub fn take_unfenced(&self) -> Option<Held<'_, T, false>> {
         if self.held.load(Ordering::Relaxed) != 0 {
@@ -73,7 +73,8 @@ impl<T, const FENCED: bool> Drop for Held<'_, T, FENCED> {
 impl<T, const FENCED: bool> Deref for Held<'_, T, FENCED> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: the holder alone reaches the value; the borrow ends before the role is given up.
+        // SAFETY: only the holder of the role uses the value; the borrow ends before the role is
+        // given up.
         self.0.value.with(|value| unsafe { &*value })
     }
 }

@@ -1,13 +1,13 @@
-//! The routes to the peers: for each contacted peer its port, which the transport that leads to it
-//! has made.
+//! The routes to the peers. Each contacted peer has a port, which the transport that leads to the
+//! peer has made.
 //!
 //! # First contact
 //!
 //! No thread waits for a contact in this file: `port` returns RETRY_CONNECTING, and the thread
 //! `llcl-watch`, which receives the hub's answer, makes the port. So a try function never blocks,
 //! and no thread holds the lane's role while a contact is under way. The completer keeps requests
-//! of peers that it cannot answer yet (`engine::lane_state`). After each batch of contacts that
-//! thread adds 1 to `contacts`, rings the bell and wakes sleeping threads, which try again
+//! of peers that it cannot answer yet (`engine::lane_state`). After each batch of contacts
+//! `llcl-watch` adds 1 to `contacts`, rings the bell and wakes sleeping threads, which try again
 //! (`core::blocking`).
 
 use crate::bootstrap::{Bootstrap, Card};
@@ -60,13 +60,13 @@ struct Failure {
     at: Instant,
 }
 
-/// How long the library itself does not try again to contact a peer after a failure. A user's call
-/// tries again at once.
+/// How long after a failed contact with a peer the library itself begins no other one. A user's
+/// call begins another contact at once.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The longest sleep of a thread on a word that a network may change without waking it.
 const SILENT: Duration = Duration::from_millis(1);
 
-/// How long the thread sleeps that alone makes a wire progress (`Caps::opener_polls`).
+/// The longest sleep of a thread that is the only one to poll a wire (`Caps::opener_polls`).
 const NAP: Duration = Duration::from_micros(100);
 
 impl Routes {
@@ -225,9 +225,9 @@ impl Routes {
         self.failures.try_lock().ok()?.get_mut(&peer)?.why.take()
     }
 
-    /// The port to a peer that the library itself wants to answer. Leaves the error of a failed
-    /// contact to the users' calls: for a time PAUSE after it returns ERR_SYSTEM, then begins
-    /// another contact.
+    /// The port to a peer that the library itself wants to answer. It leaves the error of a failed
+    /// contact to the users' calls. For a time PAUSE after a failed contact it returns ERR_SYSTEM;
+    /// then it begins another contact.
     pub fn port_to_answer(&self, peer: u32) -> Result<&Port> {
         match self.known(peer) {
             None if self.failed_lately(peer) => Err(Error::bare(Status::ERR_SYSTEM)),
@@ -366,8 +366,9 @@ impl Routes {
         self.fabric.refusals_seen(name)
     }
 
-    /// Whether a connected peer refuses a name; counts this rank in the peer's refusals_seen(). The
-    /// caller repeats announced() and this until one of them succeeds; true is returned once.
+    /// Whether a connected peer refuses a name. If so, counts this rank in the peer's
+    /// refusals_seen(). The caller repeats announced() and this until one of them succeeds, and
+    /// must not call this again after true.
     pub fn see_refusal(&self, peer: u32, name: u64) -> bool {
         self.fabric.see_refusal(peer, name)
     }
@@ -392,7 +393,8 @@ impl Routes {
         self.fabric.ring(peer);
     }
 
-    /// The number of peers that have died or left. A thread that sees it change checks its peers.
+    /// The number of peers that have died or left. A thread that sees another number than before
+    /// checks its peers.
     #[inline(always)]
     pub fn deaths(&self) -> u32 {
         // Acquire: pairs with mark_dead(); a thread that sees the number sees which peers are dead.

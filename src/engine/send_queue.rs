@@ -25,7 +25,7 @@ pub enum Sent {
 struct Line {
     /// Operations that need one of the few large slots: writes of many bytes, and reads of many
     /// bytes for whose answers no large slot is reserved yet. They may wait for operations in
-    /// `words`, which hold large slots; those never wait for these.
+    /// `words` that hold large slots. Operations in `words` never wait for those in `bytes`.
     bytes: VecDeque<(u64, Tag)>,
     /// Operations that need a request slot only.
     words: VecDeque<(u64, Tag)>,
@@ -56,7 +56,7 @@ impl Line {
                     return true;
                 }
                 Sent::NoPlace => {}
-                // A younger operation would find no slot, either.
+                // The other operation would find no request slot, either.
                 Sent::Full => return false,
             }
         }

@@ -39,7 +39,7 @@ impl Unreported {
         self.note(*peer, &what, error);
     }
 
-    /// Something without completions has ended with `error`.
+    /// An operation or a message without completions has ended with `error`. `what` describes it.
     #[cold]
     pub fn note(&self, peer: u32, what: &str, error: &Error) {
         if error.status == Status::ERR_CANCELED {

@@ -24,7 +24,8 @@ impl<F: Fn() -> *const c_void> Drop for Unwinds<F> {
              the process ends\n",
             describe((self.0)())
         );
-        // SAFETY: the text is valid for reading; the answer changes nothing.
+        // SAFETY: the text is valid for reading. The result does not matter, since the process
+        // ends.
         unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
         std::process::abort();
     }

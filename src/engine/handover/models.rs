@@ -142,7 +142,7 @@ impl ModelLane {
         self.bell.ring();
     }
 
-    /// A holder that does no work, as Lane::is_idle().
+    /// A thread that takes the role and does no work, as in Lane::is_idle().
     fn is_idle(&self) {
         if let Some(work) = self.handover.take() {
             self.handover.finish(work, self);
@@ -195,7 +195,8 @@ fn against_progress(
     });
 }
 
-/// One thread at a time: loom's cell reports two threads that access the value unordered.
+/// At most one thread holds the role: loom's cell reports two threads that access the value
+/// unordered.
 #[test]
 fn loom_the_role_has_one_holder() {
     check(3, || {

@@ -48,7 +48,7 @@ impl LaneState {
         self.end_flushes(routes);
     }
 
-    /// Ends the flushes that wait for no older operation any more.
+    /// Ends the flushes whose older operations have all ended.
     pub(in crate::engine) fn end_flushes(&mut self, routes: &Routes) {
         let mut at = 0;
         while let Some((flush, order)) = self.flushes.get(at) {
@@ -97,7 +97,8 @@ impl LaneState {
     pub(in crate::engine) fn cancel(&mut self, routes: &Routes) -> usize {
         let mut count = 0;
         while let Some((command, extra)) = self.consumer.peek(0).map(QueueEntry::take) {
-            // The marks of its carried bytes were set before its own, so all are released together.
+            // The producer has set the marks of the carried bytes before the command's, so all of
+            // these slots are filled and are released together.
             let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
             count += usize::from(!matches!(command.op, Op::NOTHING | Op::FLUSH | Op::CONTROL));
             // SAFETY: the promise of Lane::put(); the command ends here, and its slot is released

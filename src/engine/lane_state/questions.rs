@@ -1,8 +1,8 @@
-//! Questions: requests for the address and the network's key of a region of a peer behind a wire,
-//! of which this rank knows only the remote key. A thread that uses an unknown key puts a question
-//! into the fabric and gets RETRY_CONNECTING. The holder of the role sends it as an operation
-//! [`Op::IMPORT`]. The answer counts as a contact (`engine::routes`), so the threads that wait for
-//! it try again.
+//! Questions. A question asks a peer behind a wire for the address of a region and for the
+//! network's key of it; this rank knows only the region's remote key. A thread that uses an unknown
+//! key puts a question into the fabric and gets RETRY_CONNECTING. The holder of the role sends it
+//! as an operation [`Op::IMPORT`]. The answer counts as a contact (`engine::routes`), so the
+//! threads that wait for it try again.
 
 use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{Command, Op};

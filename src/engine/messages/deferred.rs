@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 /// Most messages to one peer that are accepted and not sent yet.
 pub const MOST: u64 = 256;
 
-/// The right of one message to wait in the lane, one of MOST for its peer. Dropping it returns the
+/// The right of one message to wait in the lane. A peer has MOST such rights; a drop returns the
 /// right.
 pub struct Admitted(Arc<AmSender>, u32);
 
@@ -77,7 +77,7 @@ impl DeferredQueue {
         self.lines.line(peer).is_some_and(|line| !line.is_empty())
     }
 
-    /// Whether a message older than the command number `order` waits for a peer that `fits`.
+    /// Whether a message older than the command with number `order` waits for a peer that `fits`.
     pub fn has_before(&self, order: u64, fits: impl Fn(u32) -> bool) -> bool {
         let oldest = |line: &VecDeque<Box<Deferred>>| line.iter().map(|it| it.order).min();
         let mut waiting = self.lines.waiting();
@@ -187,8 +187,8 @@ impl Deferred {
         Ok(post.send(message_sender, &frame))
     }
 
-    /// Fires the local completion after the message was sent or has failed; a failure ends the
-    /// message.
+    /// Fires the local completion after the message was sent or has failed. After a failure it also
+    /// ends the message.
     pub fn end(self, post: &AmSender, status: Status) {
         let reported = !self.on_local.is_nothing();
         if status != Status::OK && self.tag != 0 {

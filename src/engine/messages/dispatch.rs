@@ -1,20 +1,20 @@
 //! The receiving side of active messages: which thread runs the handler of a message.
 //!
-//! There are two roles besides the lane's, so a long handler delays neither requests to the owner
-//! nor replies to this rank's own messages. The holder of the role of requests runs handlers. The
-//! holder of the role of replies ends the messages that waited for them. A thread that waits in the
-//! library takes both for short times (`help_until`). When no thread waits, two threads of the
-//! library do the work, and sleep when there is none: `llcl-handlers` (`core::handler_thread`) runs
-//! handlers, and the progress thread takes replies.
+//! The dispatcher has two roles besides the lane's, so a long handler delays neither requests to
+//! the owner nor replies to this rank's own messages. The holder of the role of requests runs
+//! handlers. The holder of the role of replies ends the messages that waited for them. A thread
+//! that waits in the library takes both for short times (`help_until`). When no thread waits, two
+//! threads of the library do the work, and sleep when there is none: `llcl-handlers`
+//! (`core::handler_thread`) runs handlers, and the progress thread takes replies.
 //!
-//! A thread that sleeps must arm the wake flag of its share, which costs it a `membarrier`, and
-//! each sender a load of the flag. A waiting thread that leaves does not arm it, since that would
-//! cost too much each time. Instead, a library thread that finds that other threads have helped
-//! since it last looked (`others_helped`) naps without arming the flag. A waiting thread that falls
-//! asleep itself first wakes the napping threads (`wake_napping_threads`).
+//! A library thread arms the wake flag of its share before it sleeps, which costs a `membarrier`;
+//! each sender loads the flag. A waiting thread that stops helping does not arm the flag, since
+//! that would cost too much each time. Instead, a library thread that finds that other threads have
+//! helped since it last looked (`others_helped`) naps without arming the flag. Before a waiting
+//! thread sleeps itself, it wakes the napping threads (`wake_napping_threads`).
 //!
-//! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers: `poll`
-//! has their polls, `sleep` their sleep until a message comes.
+//! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers: The file
+//! `poll` has their polls, `sleep` their sleep until a message comes.
 
 use crate::engine::completion::{in_callback, set_serving};
 use crate::engine::messages::Handler;
@@ -89,7 +89,7 @@ unsafe impl Send for Requests {}
 
 /// See the head of the file.
 pub struct Dispatcher {
-    /// The number under which threads remember their polls, see `poll`.
+    /// The number by which a thread finds the state of its polls of this dispatcher, see `poll`.
     name: u64,
     /// The number of ranks.
     size: u32,
@@ -99,19 +99,20 @@ pub struct Dispatcher {
     mode: HandlerMode,
     /// Offload mode: only the progress thread fires completions.
     offload: bool,
-    /// For requests, replies and responses: by these, threads see without a role whether a message
-    /// has come.
+    /// Hints for requests, replies and responses, by which threads see without a role whether a
+    /// message has come.
     hints: [Arc<ArrivalHint>; 3],
-    /// For each handler number: the calls under way without the role, of even and of odd versions.
+    /// For each handler number: the number of calls under way without the role, of even and of odd
+    /// versions.
     calls: Box<[[AtomicU32; 2]]>,
     /// The number of threads that want to change the table. While it is not 0, no thread takes the
     /// role to serve messages.
     registering: AtomicU32,
-    /// A handler was registered, or messages may come without one.
+    /// A handler was registered, or expect_messages() was called.
     has_handlers: AtomicBool,
     /// The number of calls of help_until(), see others_helped().
     help_calls: AtomicU64,
-    /// Handlers have run, and the threads that sleep on words were not woken since.
+    /// Handlers have run, and no thread has woken the sleeping threads since.
     unnotified: AtomicBool,
     /// Whether `llcl-handlers`, and the progress thread, nap because other threads help.
     naps: [AtomicBool; 2],
@@ -160,8 +161,8 @@ impl Drop for Running {
 }
 
 impl Requests {
-    /// Whether a message has come to the shares that the receivers look at now. For a thread that
-    /// looks repeatedly.
+    /// Whether a message has come. Most calls look only at the shares of the last messages, so this
+    /// is for a thread that calls it repeatedly.
     #[inline]
     fn has_come(&mut self) -> bool {
         self.message_receiver.has_come() || self.responses.has_come()
@@ -262,7 +263,7 @@ impl Dispatcher {
         self.has_handlers.load(Ordering::Relaxed) || self.post.pending.is_used()
     }
 
-    /// Whether no message waits for its end.
+    /// Whether none of this rank's messages waits for its end.
     pub fn is_idle(&self) -> bool {
         self.post.pending.is_empty()
     }
@@ -274,7 +275,7 @@ impl Dispatcher {
             || self.has_no_message() && !self.post.parked.any()
     }
 
-    /// Whether a message ever waited for its end.
+    /// Whether a message of this rank ever waited for its end.
     #[inline]
     pub fn awaits_ends(&self) -> bool {
         self.post.pending.is_used()
@@ -315,7 +316,7 @@ impl Dispatcher {
                 }
                 std::hint::spin_loop();
             };
-            // The other role is given up before code of the user runs under this one.
+            // This thread gives the other role up before it runs code of the user under this one.
             if replied {
                 drop(requests);
                 handled += replies

@@ -92,7 +92,7 @@ impl Message {
         *self.state.get_mut() = 0;
     }
 
-    /// Whether its handler has neither answered nor kept it.
+    /// Whether its handler has neither answered nor retained it.
     #[inline(always)]
     pub fn is_untouched(&mut self) -> bool {
         *self.state.get_mut() == 0
@@ -229,7 +229,7 @@ impl Message {
     /// Ends the message: sends an empty reply if the requester waits for one that was not sent.
     #[inline(always)]
     pub fn close(&self, status: Status) {
-        // Most messages need no reply; for these there is no atomic operation.
+        // Most messages need no reply. For these this runs no atomic operation.
         if self.wants_reply() {
             self.close_unanswered(status);
         }

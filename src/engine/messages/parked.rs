@@ -1,7 +1,7 @@
-//! Parked responses: responses that found no credit at their requester. They wait here, at most
-//! MOST of them, while their handlers have returned and the slots of their requests are free. A
-//! rank with as many handles no further requests, only responses and replies. So it always accepts
-//! its peers' responses, and two ranks that flood each other with requests make progress.
+//! Parked responses: responses that found no credit at their requester. They wait here after their
+//! handlers have returned, and the slots of their requests are free. A rank with MOST parked
+//! responses handles no further requests, only responses and replies. So it always accepts its
+//! peers' responses, and two ranks that send each other many requests make progress.
 
 use crate::engine::messages::HEADER;
 use crate::transport::frame::Frame;
@@ -76,7 +76,7 @@ impl Parked {
         self.count.fetch_add(1, Ordering::Relaxed) == 0
     }
 
-    /// Calls `name` with the peers of the parked responses; a peer may come more than once.
+    /// Calls `name` with the peer of each parked response, so perhaps with a peer more than once.
     pub fn each_peer(&self, mut name: impl FnMut(u32)) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         queue.iter().for_each(|response| name(response.peer));

@@ -36,8 +36,8 @@ pub struct Waiting {
 #[repr(align(128))]
 struct Entry {
     /// Upper half: the generation of the tag while a message waits, else 0. Lower half: the number
-    /// of reporters, threads that have taken a tag of this entry and have not fired its completion
-    /// yet; the entry may be in use again before they have.
+    /// of reporters. A reporter is a thread that has taken a tag of this entry and has not fired
+    /// its completion yet; the entry may be in use again by then.
     state: AtomicU64,
     /// The last generation used. Only the thread that has claimed the entry writes it.
     generation: AtomicU32,
@@ -53,8 +53,8 @@ pub struct Requests {
     records: Box<[AtomicU32]>,
     entries: Box<[Entry]>,
     used: AtomicBool,
-    /// Entries of messages that ended without a reply, each with the number of the first reply
-    /// ticket that cannot be its own. Until the tickets before it are consumed, a reply to the old
+    /// Entries of messages that ended without a reply, each with the first reply ticket that cannot
+    /// be that of the message's reply. Until the tickets before it are consumed, a reply to the old
     /// message may still take a slot, so the entry must not be used again.
     draining: Mutex<Vec<(u64, usize)>>,
     has_draining: AtomicBool,
@@ -169,8 +169,7 @@ impl Requests {
         Some((tag, self.record(index / 64, index as u64 % 64)))
     }
 
-    /// Whether the message of a tag, as returned by tags(), has not ended, or its completion has
-    /// not fired.
+    /// Whether the message of a tag from tags() has not ended, or its completion has not fired.
     pub fn waits(&self, tag: u64) -> bool {
         let Some(entry) = self.entries.get(index_of(tag)) else { return false };
         // Acquire: pairs with reported(). A thread that sees the end sees what the reply and the
@@ -205,8 +204,8 @@ impl Requests {
     /// To be called when the completions of a taken entry have fired.
     pub fn reported(&self, tag: u64) {
         if let Some(entry) = self.entries.get(index_of(tag)) {
-            // Release: pairs with waits(). The count is above 0, so this does not reach the
-            // generation.
+            // Release: pairs with waits(). The count is above 0, so the subtraction does not change
+            // the generation.
             entry.state.fetch_sub(1, Ordering::Release);
         }
     }

@@ -44,13 +44,14 @@ impl AmSender {
         AmSender { routes, counts, pending, parked, retained, unsent_replies: Default::default() }
     }
 
-    /// The sender of messages to a living peer. RETRY_CONNECTING: the peer was not contacted yet,
-    /// or the host of its share, whose memory has the ticket counter that this rank uses first.
+    /// The sender of messages to a living peer. RETRY_CONNECTING: this rank has not contacted the
+    /// peer yet, or not the host of the share that this rank uses first. The host is the rank whose
+    /// memory has the ticket counter of the share.
     pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let fabric = self.routes.fabric();
         let known = fabric.known_sender(peer);
         if known.is_none() {
-            // The port is needed too: mark_dead() closes it at the peer's death.
+            // Makes the port first: at the peer's death mark_dead() closes it.
             self.routes.port(peer)?;
         }
         if self.routes.is_dead(peer) {
@@ -100,7 +101,7 @@ impl AmSender {
         }
     }
 
-    /// False: the peer cannot be contacted now.
+    /// Sends a reply. False: the peer cannot be contacted now.
     fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
         let fabric = self.routes.fabric();
         let message_sender = match fabric.known_sender(peer) {
@@ -128,7 +129,7 @@ impl AmSender {
         }
     }
 
-    /// False: there is no credit, or the peer was not contacted yet.
+    /// Sends a response. False: there is no credit, or the peer was not contacted yet.
     fn try_respond(&self, peer: u32, frame: &Frame) -> bool {
         match self.routes.fabric().message_sender(peer) {
             _ if self.routes.is_dead(peer) => true,
@@ -160,14 +161,14 @@ impl AmSender {
         all_ring
     }
 
-    /// Ends the request `tag` after its response was handled here, or could not be.
+    /// Ends the request `tag` after its response was handled here, or was refused.
     pub fn responded(&self, tag: u64, status: Status) {
         // SAFETY: there are no bytes.
         unsafe { self.ended(tag, status, (std::ptr::null(), 0), || {}) };
     }
 
-    /// Keeps a reply to a peer that cannot be contacted now, for instance because no descriptor is
-    /// left, until send_unsent_replies() is called.
+    /// Keeps a reply for send_unsent_replies(). The peer cannot be contacted now, for instance
+    /// because no descriptor is left.
     #[cold]
     fn keep_reply(&self, reply: UnsentReply) {
         let mut all = self.unsent_replies.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,8 +208,8 @@ impl AmSender {
             .map_or_else(|_| fabric.own_medium(), |message_sender| message_sender.medium())
     }
 
-    /// Ends the request of a reply. Calls `consumed` when the reply's slot may be freed, before any
-    /// completion fires.
+    /// Ends the request that a reply answers. Calls `consumed` when the reply's slot may be freed,
+    /// before any completion fires.
     ///
     /// # Safety
     /// The bytes of the reply stay in its slot until `consumed` is called.
@@ -292,7 +293,8 @@ impl AmSender {
             waiting.on_complete.fire(status, self.routes.waiters());
         }
         self.pending.reported(tag);
-        // Threads in a flush sleep until no message waits; no completion wakes them.
+        // Threads in a flush sleep until no message waits for its end, and a message without
+        // completions wakes no thread by itself.
         self.routes.waiters().touched_anything();
     }
 }

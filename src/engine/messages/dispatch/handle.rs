@@ -12,7 +12,8 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 impl Dispatcher {
-    /// Handles a message without the role: copies its bytes, frees its slot and gives the role up.
+    /// Handles a message without the role: copies its bytes, frees its slot, gives the role up, and
+    /// then runs the handler.
     pub(super) fn handle_outside(&self, mut requests: Held<'_, Requests, false>, arrived: Arrived) {
         let entry = requests.entry(&arrived);
         let ((header, header_size), (payload, payload_size)) =
@@ -45,7 +46,7 @@ impl Dispatcher {
         call.fetch_sub(1, Ordering::Release);
     }
 
-    /// Ends this rank's request `tag` after its response was handled, or could not be.
+    /// Ends this rank's request `tag` after its response was handled, or was refused.
     #[inline]
     fn responded(&self, tag: u64, status: Status) {
         if tag == 0 {

@@ -43,9 +43,9 @@ impl Dispatcher {
     }
 
     /// Replaces a handler and returns the old version. None: calls of the version before the
-    /// present one are under way. The next version has the same counter as that one (both even or
-    /// both odd), so a thread that waits for the old calls would wait for the new ones, too: with a
-    /// steady flow of messages, for ever.
+    /// present one are under way. The next version shares the counter of that version (both are
+    /// even or both odd). A thread that waits for the old calls would then wait for the new ones,
+    /// too, and with messages that keep coming it would never return.
     fn replace_outside(
         &self,
         id: u32,
@@ -67,8 +67,8 @@ impl Dispatcher {
         old
     }
 
-    /// register() inside a callback or a handler, which must not wait: RETRY_BUSY instead.
-    /// `held`: the requests whose role the calling thread holds.
+    /// register() inside a callback or a handler. It must not wait, so it returns RETRY_BUSY
+    /// instead. `held`: the requests whose role the calling thread holds.
     fn register_inside(
         &self,
         held: Option<&Requests>,

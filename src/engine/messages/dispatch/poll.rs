@@ -12,28 +12,29 @@ use crate::engine::completion::{
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One of so many empty polls looks at all shares; the others look at those of the last messages.
+/// One of so many empty polls looks at all shares. The others look only at the shares of the last
+/// messages.
 const ALL_SHARES: u32 = 8;
 /// Empty polls after which a thread takes the roles and does the work that is due when no message
 /// comes: skips tickets of dead senders, and wakes senders that sleep for credit.
 const EMPTY: u32 = 128;
 /// Looks under the role after EMPTY polls: as many as the receiver needs to do that work.
 const UNDER_ROLE: usize = 33;
-/// Empty polls after which a thread yields its core: the thread that it waits for may need it.
+/// Empty polls after which a thread yields its core: a thread for which it waits may need the core.
 const YIELD: u32 = 8 * EMPTY;
 /// Polls that found a message and the role taken, after which a thread yields its core.
 const TAKEN: u32 = 16;
 
-/// The number of contexts of which a thread remembers its polls. For a forgotten context it counts
-/// all handlers as run by other threads.
+/// The number of contexts of whose polls a thread keeps the state. For a context whose state it has
+/// dropped, it counts all handlers as run by other threads.
 const CONTEXTS: usize = 16;
 
-/// What a thread remembers of its polls of one context.
+/// The state of a thread's polls of one context.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Polls {
     /// The dispatcher's `name`.
     of: u64,
-    /// Polls that found the role taken since the last one that yielded for it.
+    /// Polls that found the role taken since the last one that yielded the core for this reason.
     taken: u32,
     /// The number of handlers that this thread has run.
     ran: u64,
@@ -98,7 +99,8 @@ impl Dispatcher {
         self.poll_and_note(most, false)
     }
 
-    /// Like `poll`; with `note`, noted_handled() then counts all handlers that have run.
+    /// Like `poll`. With `note` it also notes the number of handlers that have run, for
+    /// noted_handled().
     #[inline]
     pub fn poll_and_note(&self, most: usize, note: bool) -> usize {
         let most = most.min(BATCH);
@@ -141,7 +143,8 @@ impl Dispatcher {
     #[inline(never)]
     fn take_up_to(&self, most: usize, note: bool) -> usize {
         self.end_messages();
-        // Here too, not only in serve(): another thread may hold the role in a long handler.
+        // serve() does this, too. But another thread may hold the role in a long handler, so that
+        // this thread does not call serve().
         self.post.send_parked();
         let handled = &self.post.counts.handled;
         match self.requests_to_serve() {

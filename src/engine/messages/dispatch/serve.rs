@@ -13,9 +13,9 @@ use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-/// After so many messages in a row, more are likely. The receiver that has handled them pauses
-/// LINGER times before it looks again: a receiver that polls a slot that a sender is just writing
-/// takes the cache line away from the sender each time.
+/// After so many messages in a row, more are likely. The receiver then pauses LINGER times before
+/// it looks again: each look at a slot that a sender is writing takes the cache line away from the
+/// sender.
 const MANY: usize = 4;
 /// Pauses (spin-loop hints), see MANY.
 const LINGER: usize = 64;
@@ -163,7 +163,8 @@ impl<D: Fn() -> bool> Consumer for Run<'_, D> {
         let to = &raw mut self.message;
         // SAFETY: as in Dispatcher::handle().
         self.callbacks.enter(handler as *const c_void, || unsafe { handler(to, data) });
-        // As Dispatcher::count_handled() does; there is no run with parallel handlers.
+        // As in Dispatcher::count_handled(): parallel handlers never come here, so only this thread
+        // counts.
         self.handled.up_alone(1);
         if self.waiters.any() {
             self.dispatcher.notify_in_time(self.notified);

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// With parallel handlers: the longest sleep of a thread of the program. `llcl-handlers` may be in
-/// a handler that waits for the next message; the flag is clear then, so no sender rings for it.
+/// a handler that waits for the next message. The wake flag is clear then, so no sender rings for
+/// that message.
 const PARALLEL: Duration = Duration::from_millis(10);
 /// With polled handlers: the longest sleep of a thread while another one holds the role of
 /// requests. The holder may be in a long handler, or may give the role up without looking for new
@@ -48,8 +49,8 @@ impl Dispatcher {
         let Some(mut requests) = self.requests.take_unfenced() else { return NAP };
         // Under the role: a handler that has just run may have parked a response.
         let all_ring = self.post.ask_wake_for_slots();
-        // None: a sender has begun a message. If the message is there, the thread does not sleep;
-        // if not, it naps, since the sender may take long.
+        // None: a sender has begun a message. If the message is there, this thread does not sleep.
+        // If not, it naps, since the sender may take long.
         let Some(longest) = requests.arm(longest) else {
             return if requests.has_come_anywhere() { Duration::ZERO } else { NAP };
         };

@@ -5,16 +5,16 @@ use super::Dispatcher;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// In a stream of messages, threads that sleep on words are woken once in this time: each wake-up
-/// is a system call, and the woken thread uses a core to look at its word. (During a long handler
-/// no wake-up comes; a sleep ends after its longest time then, see `transport::waiters`.)
+/// While message follows message, threads that sleep on words are woken once in this time: each
+/// wake-up is a system call, and the woken thread uses a core to look at its word. During a long
+/// handler no wake-up comes. A sleep then ends after its longest time, see `transport::waiters`.
 const NOTIFY: Duration = Duration::from_micros(20);
 
 /// Most handlers that run between two looks at the clock.
 const STRIDE: u32 = 16;
 
-/// When sleeping threads were woken last, and when the clock is read next: in a stream of messages
-/// not after each one.
+/// When sleeping threads were woken last, and when the clock is read next. While message follows
+/// message, the clock is not read after each one.
 pub(super) struct Notified {
     at: Instant,
     looked: Instant,

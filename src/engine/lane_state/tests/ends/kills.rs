@@ -60,7 +60,7 @@ fn learn(ranks: &mut [Option<Rank>; 3], keys: &[u64]) {
     }
 }
 
-/// How many operations have ended well, and how many by the death.
+/// Kills rank 1 once. Returns how many operations have ended well, and how many by the death.
 fn kill(seed: u64, number: u64) -> (usize, usize) {
     // What rank 1 writes. It lives longer than rank 1.
     let (mut late, late_ended) = (vec![5; MOST], AtomicU64::new(0));
@@ -122,7 +122,7 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
             std::thread::sleep(Duration::from_micros(random.below(100) as u64));
         }
     }
-    // The rank dies with its endpoint, or only stops while its endpoint goes on for a while.
+    // The rank dies with its endpoint, or it only stops and its endpoint goes on.
     if random.below(2) == 0 {
         drop(ranks[1].take());
     }
