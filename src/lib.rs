@@ -29,7 +29,7 @@
 //!         v                                                  | or the caller cannot do it itself
 //!  src/engine/by_caller.rs  attempt                          v
 //!         |  copies mapped memory, or lets the       src/engine/lane.rs  put -> command_queue.rs
-//!         |  kernel copy (transport/node)                    |  the caller takes the lane's role, or
+//!         |  kernel copy (transport/node)                    |  the caller takes the role, or
 //!         |                                                  |  doorbell.rs wakes progress thread
 //!         |                                                  v
 //!         |                                          src/engine/executor.rs  execute_one
