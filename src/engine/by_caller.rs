@@ -67,8 +67,8 @@ pub unsafe fn copy_word(from: *const u8, to: *mut u8) {
 }
 
 /// Executes a command as far as this thread can. After an error that is no retry status a part of
-/// the bytes may have been copied: this checks the key of a read by the kernel after the copy, and
-/// changes the signal of a write after the data.
+/// the bytes may have been copied. A read by the kernel checks the key after the copy, and a write
+/// with signal copies the data before it changes the word.
 ///
 /// # Safety
 /// Memory that `local` names by a pointer or by the key ANY is valid for the bytes of the command;
@@ -98,7 +98,7 @@ pub unsafe fn attempt(routes: &Routes, command: &Command, local: Local) -> Resul
 /// since, the owner of the memory must execute the command, since the owner checks each key itself.
 ///
 /// # Safety
-/// As of attempt().
+/// As for attempt().
 pub unsafe fn attempt_accepted(
     routes: &Routes,
     command: &Command,
@@ -127,7 +127,7 @@ enum Direction {
 /// A read or a write.
 ///
 /// # Safety
-/// As of attempt().
+/// As for attempt().
 unsafe fn transfer(
     routes: &Routes,
     port: &Port,
@@ -183,7 +183,7 @@ unsafe fn transfer(
 /// A read or a write by a system call. `theirs` is the address of the memory in the peer's process.
 ///
 /// # Safety
-/// As of attempt().
+/// As for attempt().
 unsafe fn kernel_copy(
     routes: &Routes,
     port: &Port,
@@ -291,7 +291,7 @@ fn signal(routes: &Routes, port: &Port, command: &Command) -> Result<Outcome> {
 /// An atomic operation.
 ///
 /// # Safety
-/// As of attempt().
+/// As for attempt().
 unsafe fn atomic_operation(
     routes: &Routes,
     port: &Port,

@@ -71,7 +71,7 @@ pub const ALL_PEERS: u32 = u32::MAX;
 pub struct Command {
     /// The operation.
     pub op: Op,
-    /// The atomic operation; of a write with signal, the one on the signal word; or PIECE.
+    /// The atomic operation. Of a write with signal: the one on the signal word. Of a piece: PIECE.
     pub code: u8,
     /// Type of an atomic operation's word.
     pub kind: u8,
@@ -88,7 +88,7 @@ pub struct Command {
     pub operand: u64,
     /// The expected value of a compare-and-swap.
     pub compare: u64,
-    /// The word that a signal changes.
+    /// The address of the word that a signal changes.
     pub signal: Address,
     /// Local completion: fires when the source may be reused.
     pub on_local: Completion,
@@ -123,7 +123,7 @@ impl Command {
     /// Fires both completions.
     ///
     /// # Safety
-    /// As of Completion::fire(), for both.
+    /// As for Completion::fire(), for both.
     pub unsafe fn fire(&self, status: Status, waiters: &Waiters) {
         // SAFETY: as the caller promises.
         unsafe {

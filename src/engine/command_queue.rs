@@ -2,7 +2,7 @@
 //! consumer, the holder of the lane's role, empties.
 //!
 //! A post is *reserve, fill, commit*. Its budget: one read-modify-write, no system call, no
-//! allocation, and the cache lines it writes are the tail's and its own slots'; every eighth post
+//! allocation. It writes to the cache lines of the tail and of its own slots. Every eighth post
 //! also fetches the lines of eight slots that will be filled soon.
 //!
 //! # Words that threads share
@@ -244,9 +244,9 @@ impl<T: Entry> Reservation<'_, T> {
     pub fn slot_mut(&mut self, index: usize) -> &mut T {
         assert!(index < self.count as usize, "slot {index} of {}", self.count);
         let slot = self.shared.slot(self.position.wrapping_add(STEP * index as u64));
-        // SAFETY: the position is this reservation's alone until its mark is set, which consumes
-        // the reservation; the consumer is done with the slot (has_room). It is always initialised:
-        // the ring fills every slot with NOTHING at the beginning.
+        // SAFETY: the position belongs to this reservation alone until the mark is set, which
+        // consumes the reservation. The consumer is done with the slot (has_room). It is always
+        // initialised: the ring fills every slot with NOTHING at the beginning.
         slot.value.with_mut(|value| unsafe { &mut *value })
     }
 

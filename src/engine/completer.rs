@@ -1,5 +1,5 @@
-//! The completer: receives requests and answers of peers and completions of a network, serves the
-//! requests, and advances the operations in flight.
+//! The completer receives requests and answers of peers, and completions of a network. It serves
+//! the requests and advances the operations in flight.
 
 use crate::engine::by_owner::{self, InFlight, Served};
 use crate::engine::command::Op;

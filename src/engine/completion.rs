@@ -180,7 +180,7 @@ impl Completion {
     /// Changes the word of a STORE or ADD. The caller wakes the threads that sleep on it.
     ///
     /// # Safety
-    /// As of fire(); the kind is STORE or ADD.
+    /// As for fire(); the kind is STORE or ADD.
     pub unsafe fn change_word(&self, status: Status) {
         // SAFETY: as the caller promises, an aligned word.
         let word = unsafe { AtomicU64::from_ptr(self.target.cast()) };

@@ -86,7 +86,7 @@ impl PostedControl {
 /// Ends a command of Op::CONTROL.
 ///
 /// # Safety
-/// As of PostedControl::of().
+/// As for PostedControl::of().
 pub(super) unsafe fn end(command: &Command, status: Status) {
     // SAFETY: as the caller promises; this is the end.
     let posted = unsafe { Box::from_raw(command.local.cast::<PostedControl>()) };

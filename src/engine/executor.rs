@@ -1,4 +1,4 @@
-//! The executor: takes commands from the queue, executes those that this process can execute, and
+//! The executor takes commands from the queue. It executes those that this process can execute, and
 //! posts the others: to the owner of the memory as a request, or to a network. When the in-flight
 //! table is full, the executor stops and leaves the next command in the queue.
 
@@ -10,7 +10,8 @@ use crate::engine::queue_entry::{INLINE, SLOT_BYTES};
 use crate::engine::routes::Routes;
 use crate::util::status::Status;
 
-/// Most slots of the queue that one round executes, so that answers are handled in between.
+/// Most slots of the queue that one round executes. Between two rounds the completer handles
+/// answers.
 const BATCH: usize = 64;
 /// Before a command of more bytes the executor releases the slots that it has executed: the copy
 /// takes long, and producers may wait for these slots.
@@ -94,13 +95,14 @@ impl LaneState {
         slots
     }
 
-    /// Executes a command as far as this rank can. If its owner or a network must do the rest, puts
-    /// it into the in-flight table and posts it. False: the table is full; the caller tries the
-    /// command again later, and a command of many pieces goes on behind the pieces that were begun.
-    /// `carried`: the command's bytes are valid only during this call.
+    /// Executes a command as far as this rank can. If the owner of the memory or a network must do
+    /// the rest, puts it into the in-flight table and posts it. False: the table is full, or the
+    /// command must be tried again for another reason. The caller tries it again later. A command
+    /// of many pieces then goes on behind the pieces that were begun. `carried`: the command's
+    /// bytes are valid only during this call.
     ///
     /// # Safety
-    /// As of Lane::put(); each command is executed once.
+    /// As for Lane::put(); each command is executed once.
     pub(super) unsafe fn execute_one(
         &mut self,
         routes: &Routes,
@@ -158,7 +160,7 @@ impl LaneState {
     /// Begins a command that is neither a read, a write nor an atomic.
     ///
     /// # Safety
-    /// As of execute_one().
+    /// As for execute_one().
     #[inline]
     unsafe fn begin_other(&mut self, routes: &Routes, command: Command) -> bool {
         // SAFETY: as the caller promises.
@@ -179,7 +181,7 @@ impl LaneState {
     /// Like `execute_one`, for the command at `at`, whose bytes lie in the `extra` slots behind it.
     ///
     /// # Safety
-    /// As of execute_one().
+    /// As for execute_one().
     #[inline(never)]
     unsafe fn execute_carried(
         &mut self,

@@ -29,8 +29,8 @@ use std::time::Duration;
 /// slots. Producers are writing to lines close to the end, and a thread that executed those slots
 /// would take the lines away from them.
 const LEFT: usize = 32;
-/// How long the progress thread sleeps after Turn::Stretched while requesters wait for room. They
-/// execute the commands meanwhile.
+/// How long the progress thread sleeps after a burst of STRETCH rounds with work, if requesters
+/// wait for room: they execute commands meanwhile.
 const ASIDE: Duration = Duration::from_micros(50);
 
 /// Which thread executes what a requester puts into the queue.
@@ -142,7 +142,7 @@ impl Lane {
     /// as soon as it is not pinned any more.
     ///
     /// # Safety
-    /// As of put().
+    /// As for put().
     #[inline]
     pub unsafe fn offload(&self, command: &Command) -> Option<Posted> {
         if !self.room.admits() {
@@ -221,8 +221,8 @@ impl Lane {
     /// the role.
     ///
     /// # Safety
-    /// As of put(), for the memory that `local` names; the bytes of a command that carries them are
-    /// valid during this call.
+    /// As for put(), for the memory that `local` names. The bytes of a command that carries them
+    /// are valid during this call.
     pub unsafe fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
         let Some(mut work) = self.handover.take() else {
             return Err(Error::bare(Status::RETRY_BUSY));
@@ -272,7 +272,7 @@ impl Lane {
     }
 
     /// Works for the lane in one burst, or until `done` returns true. Returns the last answer of
-    /// `done`. It neither yields nor sleeps while it holds the role. In offload mode it only asks
+    /// `done`. It neither yields nor sleeps while it holds the role. In offload mode it only calls
     /// `done`.
     pub fn help_until(&self, done: impl Fn() -> bool) -> bool {
         if self.execution == Execution::Offload {

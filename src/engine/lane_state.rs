@@ -203,7 +203,7 @@ impl LaneState {
     /// `carried`: the command's bytes are valid only during this call.
     ///
     /// # Safety
-    /// As of InFlight::new().
+    /// As for InFlight::new().
     pub(super) unsafe fn start(
         &mut self,
         routes: &Routes,
@@ -259,7 +259,7 @@ impl LaneState {
     /// Begins a flush, which ends at once if no older operation is under way.
     ///
     /// # Safety
-    /// As of Lane::put(); each command is begun once.
+    /// As for Lane::put(); each command is begun once.
     pub(super) unsafe fn start_flush(&mut self, routes: &Routes, command: Command) {
         self.order += 1;
         self.flushes.push((command, self.order));

@@ -14,7 +14,7 @@ impl LaneState {
     /// is full, and nothing has happened.
     ///
     /// # Safety
-    /// As of execute_one().
+    /// As for execute_one().
     pub(super) unsafe fn start_message(&mut self, routes: &Routes, command: &Command) -> bool {
         // The queue of deferred messages needs no such check: `Admitted` bounds it for each peer
         // when a message is accepted. The write of a payload needs an entry in the table.

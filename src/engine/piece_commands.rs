@@ -10,11 +10,11 @@ use crate::transport::Access;
 use crate::util::status::{Error, Status};
 
 impl LaneState {
-    /// Begins the pieces that were not begun. False: the in-flight table is full; the caller calls
-    /// this again later.
+    /// Begins the pieces that were not begun. False: the in-flight table is full, or a piece must
+    /// be tried again. The caller calls this again later.
     ///
     /// # Safety
-    /// As of execute_one().
+    /// As for execute_one().
     pub(super) unsafe fn start_pieces(&mut self, routes: &Routes, command: &Command) -> bool {
         let place = command.local.cast::<Pieces>();
         loop {
@@ -96,7 +96,7 @@ impl LaneState {
     /// slot for it.
     ///
     /// # Safety
-    /// As of end_one().
+    /// As for end_one().
     pub(super) unsafe fn end_piece(
         &mut self,
         routes: &Routes,

@@ -1,7 +1,8 @@
 //! The state of a read or write of many pieces that the caller cannot copy itself. The command in
-//! the queue points to a [`Pieces`]. The executor executes each piece as a command of its own, and
-//! stops when the in-flight table is full. `Pieces::next` says where it stopped, so the next round
-//! goes on there. The operation ends when its last piece has ended.
+//! the queue points to a [`Pieces`]. The executor executes each piece as a command of its own, or
+//! several pieces by one system call or one request to the owner. It stops when the in-flight table
+//! is full. `Pieces::next` says where it stopped, so the next round goes on there. The operation
+//! ends when its last piece has ended.
 
 use crate::engine::command::{Command, Op, PIECE};
 use crate::transport::CHUNK;

@@ -18,10 +18,10 @@ pub const SLOT_BYTES: usize = size_of::<QueueEntry>();
 
 /// The contents of one slot: a command, or bytes that the command before it carries.
 ///
-/// `line`: one word with operation, code, type, extra slots, kinds of both completions and peer;
-/// then remote offset, remote key, local address, size (of an atomic: the operand), and the
-/// completion's two words. `rest`: the signal's value or the expected value of a compare-and-swap,
-/// then the signal's offset and key, and the local completion's two words.
+/// `line` begins with a word that has operation, code, type, extra slots, kinds of both completions
+/// and peer. Remote offset, remote key, local address, size (of an atomic: the operand) and the
+/// completion's two words follow. `rest` has the signal's value or the expected value of a
+/// compare-and-swap, the signal's offset and key, and the local completion's two words.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct QueueEntry {

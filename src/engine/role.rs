@@ -63,8 +63,8 @@ impl<T, const FENCED: bool> Drop for Held<'_, T, FENCED> {
         // Release: hands the value to the next holder.
         self.0.held.store(0, Ordering::Release);
         if FENCED {
-            // SeqCst fence: between giving the role up and the loads that look for work that came
-            // meanwhile; pairs with take().
+            // SeqCst fence: between the store above and the holder's later loads, which look for
+            // work that came meanwhile; pairs with take().
             fence(Ordering::SeqCst);
         }
     }

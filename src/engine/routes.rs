@@ -282,8 +282,8 @@ impl Routes {
     /// Wakes the threads that wait for a contact, and the progress thread, which serves kept
     /// requests.
     pub fn notify_contacts(&self) {
-        // Release: a thread that sees the new number sees the port, the failure or the death; pairs
-        // with contacts().
+        // Release: pairs with contacts(). A thread that sees the new number sees the port, the
+        // failure or the death.
         self.contacts.fetch_add(1, Ordering::Release);
         self.bell().ring();
         self.waiters().touched_word(self.contacts.as_ptr() as u64);

@@ -41,7 +41,7 @@ unsafe fn copy_piece(from: &[u8], to: *mut u8) {
 /// The bytes of the request: the entries, and those of the pieces of a write.
 ///
 /// # Safety
-/// As of pieces().
+/// As for pieces().
 pub(super) unsafe fn bytes(command: &Command) -> Box<[u8]> {
     // SAFETY: as the caller promises.
     let (list, is_write) = (unsafe { pieces(command) }, command.op == Op::WRITE_MANY);
@@ -61,7 +61,7 @@ pub(super) unsafe fn bytes(command: &Command) -> Box<[u8]> {
 /// Stores the answer to a read. False: it has the wrong size.
 ///
 /// # Safety
-/// As of pieces().
+/// As for pieces().
 pub(super) unsafe fn take_bytes(command: &Command, mut bytes: &[u8]) -> bool {
     let fits = bytes.len() as u64 == command.size;
     // SAFETY: as the caller promises.

@@ -79,8 +79,8 @@ impl<T: Entry> Shared<T> {
         // consumer still reads, since each store would take the line away from it.
         let head = self.tail.cached_head.load(Ordering::Relaxed);
         let used = first.wrapping_sub(head) as i64;
-        // Negative: this producer was preempted while the others went round the queue; they fill
-        // these slots now.
+        // Negative: this producer was preempted while others filled the whole queue once, and they
+        // fill these slots now.
         if used < 0 || used + (STEP * AHEAD) as i64 > (STEP as usize * self.slots.len()) as i64 {
             return;
         }

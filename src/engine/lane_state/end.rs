@@ -132,7 +132,7 @@ impl LaneState {
 /// Fires the completions of a command that has ended; see fire_failure() for a failed one.
 ///
 /// # Safety
-/// As of Command::fire().
+/// As for Command::fire().
 pub(in crate::engine) unsafe fn fire(routes: &Routes, command: &Command, status: Status) {
     if status != Status::OK {
         // SAFETY: as the caller promises.
@@ -145,7 +145,7 @@ pub(in crate::engine) unsafe fn fire(routes: &Routes, command: &Command, status:
 /// Fires the completions of a command that has failed. If it has none, the next flush reports it.
 ///
 /// # Safety
-/// As of Command::fire().
+/// As for Command::fire().
 pub(in crate::engine) unsafe fn fire_failure(routes: &Routes, command: &Command, error: &Error) {
     if command.on_local.is_nothing() && command.on_complete.is_nothing() {
         return routes.unreported().note_command(command, error);

@@ -16,7 +16,7 @@ use std::sync::PoisonError;
 #[cfg(all(test, loom))]
 mod models;
 
-/// What happens at the end of a message.
+/// The actions at the end of a message.
 #[derive(Clone, Copy)]
 pub struct Waiting {
     /// The receiver of the message.

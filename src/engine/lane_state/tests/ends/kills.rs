@@ -62,7 +62,7 @@ fn learn(ranks: &mut [Option<Rank>; 3], keys: &[u64]) {
 
 /// Kills rank 1 once. Returns how many operations have ended well, and how many by the death.
 fn kill(seed: u64, number: u64) -> (usize, usize) {
-    // What rank 1 writes. It lives longer than rank 1.
+    // The bytes that rank 1 writes. They live longer than rank 1.
     let (mut late, late_ended) = (vec![5; MOST], AtomicU64::new(0));
     simulate(Some(seed));
     let (_world, ranks) = some_ranks::<3>(16);
