@@ -13,7 +13,7 @@ use crate::util::status::Status;
 pub struct Op(pub u8);
 
 impl Op {
-    /// Nothing: a slot of the queue whose reservation was dropped.
+    /// Does nothing: the content of a slot whose reservation was dropped.
     pub const NOTHING: Op = Op(0);
     /// Copies from the peer.
     pub const READ: Op = Op(1);
@@ -23,7 +23,8 @@ impl Op {
     pub const WRITE_SIGNAL: Op = Op(3);
     /// Changes a word of the peer atomically.
     pub const ATOMIC: Op = Op(4);
-    /// Ends when all commands before it have ended: those to one peer, or to ALL_PEERS.
+    /// Ends when all older commands to `peer` have ended; for ALL_PEERS, when all older commands
+    /// have.
     pub const FLUSH: Op = Op(5);
     /// Sends an active message. In the queue `local` is a boxed `messages::deferred::Deferred`; in
     /// the in-flight table `operand` is the box and `local` the payload.

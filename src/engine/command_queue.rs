@@ -147,8 +147,8 @@ impl<T: Entry> CommandQueue<T> {
         Ok((ring, Consumer { shared, position, seen: Cell::new(0) }))
     }
 
-    /// Takes `count` consecutive slots (1 to [`MAX_RUN`]), or none. `None`: the ring has not so
-    /// many free slots. Never waits.
+    /// Takes `count` consecutive slots (1 to [`MAX_RUN`]), or none. `None`: the ring does not have
+    /// that many free slots. Never waits.
     ///
     /// Lock-free: if another thread makes the compare-and-swap fail, that thread's has succeeded.
     ///

@@ -17,7 +17,8 @@ const NO_SLOT: u32 = u32::MAX;
 
 struct Slot<T> {
     /// The generation of the slot's value, or of its next value. It wraps after 2^32 - 1 uses of
-    /// the slot: a stale tag finds a value only if it is exactly a multiple of these uses old.
+    /// the slot. So a stale tag finds a value only if the slot was used exactly that often since,
+    /// or a multiple of it.
     generation: u32,
     /// The next free slot, while this one is free.
     next: u32,

@@ -1,7 +1,7 @@
-//! The lane: a command queue, and the role that works on it and on `engine::lane_state`. Three
-//! kinds of threads take the role: a requester, a thread that waits in the library, and the
-//! progress thread. All of them give it up by the rules of `engine::handover`, so no work stays
-//! undone while every thread sleeps.
+//! The lane: a command queue, and the role whose holder works on the queue and on
+//! `engine::lane_state`. Three kinds of threads take the role: a requester, a thread that waits in
+//! the library, and the progress thread. All of them give it up by the rules of `engine::handover`,
+//! so no work stays undone while every thread sleeps.
 //!
 //! A thread inside a callback never takes the role: the callbacks that it fires would have to wait
 //! until its own callback has returned. It rings the bell instead.
@@ -119,7 +119,8 @@ impl Lane {
         Ok(reservation.commit())
     }
 
-    /// Executes the queue, or makes sure that another thread does. `asleep` is the result of put().
+    /// Executes the commands in the queue, or makes sure that another thread does. `asleep` is the
+    /// result of put().
     #[inline]
     pub fn wake_executor(&self, asleep: bool) {
         if self.execution == Execution::Offload || in_callback() {
@@ -138,8 +139,8 @@ impl Lane {
     }
 
     /// Puts a command that carries no bytes into the queue, for the progress thread. None: the
-    /// queue is full, or it is another thread's turn. The caller passes the result to `offloaded`
-    /// as soon as it is not pinned any more.
+    /// queue is full, or this thread has used its share while others wait for room. The caller
+    /// passes the result to `offloaded` as soon as it is not pinned any more.
     ///
     /// # Safety
     /// As for put().

@@ -128,9 +128,9 @@ impl LaneState {
         self.slots.len() - self.own + self.deferred.len()
     }
 
-    /// Copies accepted() to `under_way`. To be called after each change of it: when an operation
-    /// has been taken from the queue, before its slot is released, and when one has ended, after
-    /// its completion has fired.
+    /// Copies accepted() to `under_way`. To be called after each change of accepted(): for an
+    /// operation that was taken from the queue, before its slot is released; for one that has
+    /// ended, after its completion has fired.
     pub(super) fn count_under_way(&self) {
         // Release: a thread that reads 0 sees what the operations have written; pairs with
         // Lane::has_ended().

@@ -56,7 +56,8 @@ impl Line {
                     return true;
                 }
                 Sent::NoPlace => {}
-                // The other operation would find no request slot, either.
+                // Tries no other operation. A read of many bytes would find no request slot,
+                // either, and a younger write of many bytes waits for its turn.
                 Sent::Full => return false,
             }
         }

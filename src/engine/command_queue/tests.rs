@@ -26,8 +26,8 @@ fn ring_at(start: u64) -> (CommandQueue<Item>, Consumer<Item>) {
     CommandQueue::starting_at(start, 8, Box::new(|| panic!("nobody waits"))).unwrap()
 }
 
-/// Start positions: 0, some other, and two at which the positions, or only the marks, wrap during
-/// the test.
+/// Start positions: 0, some other, two at which the positions wrap during the test, and one at
+/// which only the marks wrap.
 const STARTS: [u64; 5] = [0, 64, 0_u64.wrapping_sub(8), 0_u64.wrapping_sub(2), (1 << 32) - 8];
 
 fn post(ring: &CommandQueue<Item>, numbers: &[u64]) -> bool {

@@ -23,7 +23,7 @@ impl Log {
     }
 }
 
-/// One callback: its name, and how many others, named after it, it fires before it returns.
+/// One callback: its name, and the callbacks that it fires before it returns.
 struct Step<'a> {
     log: &'a Log,
     name: String,

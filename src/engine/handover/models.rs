@@ -179,7 +179,7 @@ fn spawn(lane: &Arc<ModelLane>, f: impl FnOnce(&ModelLane) + 'static) -> JoinHan
     thread::spawn(move || f(&lane))
 }
 
-/// The progress thread and two others, each of which brings `pieces / 2` pieces of work.
+/// The progress thread and two others, which bring `pieces` pieces of work in all.
 fn against_progress(
     preemptions: usize,
     pieces: u32,

@@ -135,7 +135,7 @@ pub struct Deferred {
     pub payload: *const u8,
     /// The payload's size in bytes.
     pub payload_size: usize,
-    /// LONG: the address to which the payload goes. BULK: the address at which it is.
+    /// LONG: the address to which the payload is written. BULK: the payload's own address.
     pub place: Address,
     /// LONG: the payload was not written yet.
     pub needs_data: bool,

@@ -13,8 +13,8 @@
 //! helped since it last looked (`others_helped`) naps without arming the flag. Before a waiting
 //! thread sleeps itself, it wakes the napping threads (`wake_napping_threads`).
 //!
-//! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers: The file
-//! `poll` has their polls, `sleep` their sleep until a message comes.
+//! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers. The file
+//! `poll` has their polls, and `sleep` has their sleep until a message comes.
 
 use crate::engine::completion::{in_callback, set_serving};
 use crate::engine::messages::Handler;
@@ -281,7 +281,7 @@ impl Dispatcher {
         self.post.pending.is_used()
     }
 
-    /// The tags of the messages to peers that `fits` that wait for their end.
+    /// The tags of the messages that wait for their end, of those to peers that `fits`.
     pub fn waiting(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
         if self.awaits_ends() { self.post.pending.tags(fits) } else { Vec::new() }
     }

@@ -84,7 +84,7 @@ impl Parked {
 
     /// Calls `send` for each parked response, and removes those for which it returns true. After a
     /// false, skips the other responses to that peer. Returns the number removed: 0 if another
-    /// thread is inside this function.
+    /// thread has the lock.
     #[cold]
     pub fn send(&self, mut send: impl FnMut(&Response) -> bool) -> usize {
         let Ok(mut queue) = self.queue.try_lock() else { return 0 };

@@ -58,7 +58,8 @@ impl Table {
         Some(waiting.peer)
     }
 
-    /// Does what follows a death, and returns the number of messages that it has ended.
+    /// Marks a peer dead and ends the messages to it. Returns the number of messages that this has
+    /// ended.
     fn mark_dead(&self, peer: u32) -> u32 {
         // The memory order of the transport.
         self.dead.fetch_or(1 << peer, Ordering::Release);

@@ -78,7 +78,7 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     if is_remote {
         learn(&mut ranks, &keys);
     }
-    // The wire reads and writes itself, or the owner is asked.
+    // An operation's first stage: the wire reads or writes, or a request goes to the owner.
     let stage = |command: &Command, posted: bool| match posted && is_remote {
         true => InFlight::first_posted(command.size, most),
         false => Stage::Data { done: 0 },

@@ -1,4 +1,4 @@
-//! How many operations are posted with one doorbell, and what a write with signal costs.
+//! How many operations a batch posts, and how many posts and requests a write with signal takes.
 
 use super::*;
 use crate::transport::Access;
@@ -57,8 +57,8 @@ fn operations_of_a_round_are_posted_under_one_doorbell() {
 }
 
 /// Over a network whose writes bring signals, a write with signal is one post, and the owner's lane
-/// serves no request. Seed 7 has such writes, and loses the order of the completion and the owner's
-/// answer. Seed 1 has none: there the owner changes the word by a request, as it does where only
+/// serves no request. Seed 7 has such writes, and brings the completion and the owner's answer in
+/// any order. Seed 1 has none: there the owner changes the word by a request, as it does where only
 /// one of the two ranks has the ability.
 #[test]
 fn a_signal_travels_with_its_bytes() {
@@ -127,9 +127,9 @@ fn a_refused_signal_is_the_status_of_its_write() {
     assert_eq!(theirs[..4], [6; 4]);
 }
 
-/// The in-flight table is full of a write with signal to a rank that has died. The network's
-/// completion ends the write, though the owner's answer is missing, and makes room for a question
-/// for another rank's key.
+/// The in-flight table has one slot, in use by a write with signal to a rank that has died. The
+/// network's completion ends the write, though the owner's answer is missing, and makes room for a
+/// question for another rank's key.
 #[test]
 fn a_write_to_the_dead_that_ends_leaves_room_for_a_question() {
     for _ in 0..20 {
