@@ -85,31 +85,6 @@ pub struct llcl_am_params_t {
     pub on_complete: llcl_completion_t,
 }
 
-impl llcl_am_params_t {
-    /// These parameters as the core knows them.
-    #[inline(always)]
-    pub(super) fn send(&self) -> Send {
-        Send {
-            peer: self.peer,
-            flags: self.flags,
-            id: self.id,
-            kind: self.kind,
-            label: self.tag,
-            header: self.header.cast(),
-            header_size: self.header_size,
-            payload: self.payload.cast(),
-            payload_size: self.payload_size,
-            source: self.source.address(),
-            destination: self.destination.address(),
-            reply: self.reply.cast(),
-            reply_capacity: self.reply_capacity,
-            reply_size: self.reply_size,
-            on_local: *self.on_local.as_engine(),
-            on_complete: *self.on_complete.as_engine(),
-        }
-    }
-}
-
 /// Sets, replaces or removes a handler.
 ///
 /// `context`: a live context. `id`: below LLCL_AM_IDS. `handler`: the function; NULL: removes the
@@ -133,13 +108,12 @@ pub unsafe extern "C" fn llcl_am_register(
     data: *mut c_void,
 ) -> llcl_status_t {
     guard(|| {
-        // SAFETY: the caller gives a live context.
-        let context = unsafe { live(context)? };
-        // SAFETY: llcl_am_t holds a Message and nothing else; both types of function are called
-        // alike.
-        let handler =
-            unsafe { std::mem::transmute::<llcl_am_handler_fn, Option<Handler>>(handler) };
-        context.am_register(id, handler, data)
+        // SAFETY: the caller gives a live context, and keeps handler and data. llcl_am_t holds a
+        // Message and nothing else, so both types of function are called alike.
+        unsafe {
+            let handler = std::mem::transmute::<llcl_am_handler_fn, Option<Handler>>(handler);
+            live(context)?.am_register(id, handler, data)
+        }
     })
 }
 
@@ -261,8 +235,8 @@ pub unsafe extern "C" fn llcl_am_within(
 ) -> llcl_status_t {
     guard(|| {
         // SAFETY: as the caller promises.
-        let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
-        context.am_within(&params.send(), timeout(timeout_ns))
+        let (context, send) = unsafe { (live(context)?, given(params, "params")?.send()) };
+        context.am_within(&send, timeout(timeout_ns))
     })
 }
 
@@ -442,7 +416,7 @@ unsafe fn send(
 ) -> i32 {
     guard_of("llcl_am", || {
         // SAFETY: as the caller promises.
-        let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
-        tier(context, &params.send())
+        let (context, send) = unsafe { (live(context)?, given(params, "params")?.send()) };
+        tier(context, &send)
     })
 }

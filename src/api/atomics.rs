@@ -138,8 +138,9 @@ impl llcl_atomic_params_t {
 impl Parameters for llcl_atomic_params_t {
     const QUEUES_QUICKLY: bool = true;
 
-    fn request(&self) -> Result<Request> {
-        self.atomic().request()
+    unsafe fn request(&self) -> Result<Request> {
+        // SAFETY: as the caller promises.
+        unsafe { self.atomic().request() }
     }
 
     #[inline(always)]

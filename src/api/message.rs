@@ -4,7 +4,7 @@ use crate::api::active::{llcl_am_params_t, llcl_am_t};
 use crate::api::guard::{given, guard, guard_value};
 use crate::api::memory::llcl_remote_t;
 use crate::api::status::{LLCL_OK, llcl_status_t};
-use crate::core::messages::{bytes, check_response};
+use crate::core::messages::{Parameters, Send, bytes, check_response};
 use crate::engine::messages::message::{Body, release, retain};
 use crate::fail;
 use crate::transport::frame::Frame;
@@ -118,7 +118,8 @@ pub unsafe extern "C" fn llcl_am_respond(
         // SAFETY: the caller gives NULL or valid objects.
         let (message, params) =
             unsafe { (&given(message, "message")?.0, given(params, "params")?) };
-        let send = params.send();
+        // SAFETY: the caller gives what the interface demands.
+        let send = unsafe { params.send() };
         check_response(&send)?;
         message.check_response(send.id, send.payload_size)?;
         // SAFETY: the caller gives as many bytes.
@@ -189,4 +190,34 @@ pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status
         unsafe { release(message.cast()) };
         Ok(())
     })
+}
+
+impl llcl_am_params_t {
+    /// The message with these parameters.
+    ///
+    /// # Safety
+    /// As of Send::new(), for the pointers of these parameters.
+    #[inline(always)]
+    pub(super) unsafe fn send(&self) -> Send {
+        let parameters = Parameters {
+            peer: self.peer,
+            flags: self.flags,
+            id: self.id,
+            kind: self.kind,
+            label: self.tag,
+            header: self.header.cast(),
+            header_size: self.header_size,
+            payload: self.payload.cast(),
+            payload_size: self.payload_size,
+            source: self.source.address(),
+            destination: self.destination.address(),
+            reply: self.reply.cast(),
+            reply_capacity: self.reply_capacity,
+            reply_size: self.reply_size,
+            on_local: *self.on_local.as_engine(),
+            on_complete: *self.on_complete.as_engine(),
+        };
+        // SAFETY: as the caller promises.
+        unsafe { Send::new(parameters) }
+    }
 }

@@ -19,7 +19,11 @@ pub trait Parameters {
     const QUEUES_QUICKLY: bool = false;
 
     /// Makes the request; an error if a parameter is wrong that can be checked without a context.
-    fn request(&self) -> Result<Request>;
+    ///
+    /// # Safety
+    /// The user keeps the promises of the interface for what the parameters name, until each
+    /// operation that is made of the request has ended.
+    unsafe fn request(&self) -> Result<Request>;
 
     /// Does the operation if it concerns one word of mapped memory. Ignores the flags, fires no
     /// completion and calls no function. `peer`: 64 bits wide, so that a caller can join the flags
@@ -289,11 +293,13 @@ unsafe extern "C" fn try_post_any<P: Parameters>(
         if let Some(status) = unsafe { do_and_complete(&context.context, params) } {
             return status;
         }
+        // SAFETY: as the caller promises.
+        let request = || unsafe { params.request() };
         if P::QUEUES_QUICKLY
             && context.is_live()
             && params.on_local().is_none_or(|it| it.as_engine().is_ready())
             && params.on_complete().as_engine().is_ready()
-            && let Ok(request) = &mut params.request()
+            && let Ok(request) = &mut request()
             && context.context.offload_quickly(request)
         {
             return LLCL_OK;
@@ -363,7 +369,8 @@ unsafe fn submit<P: Parameters>(
     guard(|| {
         // SAFETY: as the caller promises.
         let (context, params) = unsafe { (live(context)?, given(params, "params")?) };
-        tier(context, &params.request()?)
+        // SAFETY: as the caller promises.
+        tier(context, &unsafe { params.request() }?)
     })
 }
 

@@ -55,7 +55,8 @@ impl Described for llcl_strided_params_t {
         let shape = Shape::Strided(self.strided(op)?);
         let signal = self.signal(op)?;
         let on_complete = *self.on_complete.as_engine();
-        Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
+        // SAFETY: as the caller promises.
+        Ok(unsafe { Many::new((op, self.peer, self.flags), shape, signal, on_complete) })
     }
 
     #[inline(always)]
@@ -115,7 +116,8 @@ impl Described for llcl_vector_params_t {
         let signal = self.signal(op)?;
         let on_complete = *self.on_complete.as_engine();
         let shape = Shape::Lists(ours, theirs);
-        Ok(Many { op, peer: self.peer, flags: self.flags, shape, signal, on_complete })
+        // SAFETY: as the caller promises.
+        Ok(unsafe { Many::new((op, self.peer, self.flags), shape, signal, on_complete) })
     }
 
     #[inline(always)]

@@ -109,13 +109,14 @@ pub struct llcl_write_signal_params_t {
 impl Parameters for llcl_read_params_t {
     const QUEUES_QUICKLY: bool = true;
 
-    fn request(&self) -> Result<Request> {
+    unsafe fn request(&self) -> Result<Request> {
         let mut command = Command::new(Op::READ, self.peer);
         command.remote = self.source.address();
         command.size = self.size as u64;
         command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.destination.address());
-        Ok(Request { command, local, carry: false, flags: self.flags })
+        // SAFETY: as the caller promises.
+        Ok(unsafe { Request::new(command, local, false, self.flags) })
     }
 
     #[inline(always)]
@@ -141,14 +142,15 @@ impl Parameters for llcl_read_params_t {
 impl Parameters for llcl_write_params_t {
     const QUEUES_QUICKLY: bool = true;
 
-    fn request(&self) -> Result<Request> {
+    unsafe fn request(&self) -> Result<Request> {
         let mut command = Command::new(Op::WRITE, self.peer);
         command.remote = self.destination.address();
         command.size = self.size as u64;
         command.on_local = self.on_local.as_engine().narrow();
         command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.source.address());
-        Ok(Request { command, local, carry: false, flags: self.flags })
+        // SAFETY: as the caller promises.
+        Ok(unsafe { Request::new(command, local, false, self.flags) })
     }
 
     #[inline(always)]
@@ -179,7 +181,7 @@ impl Parameters for llcl_write_params_t {
 }
 
 impl Parameters for llcl_write_signal_params_t {
-    fn request(&self) -> Result<Request> {
+    unsafe fn request(&self) -> Result<Request> {
         let Ok(code) = atomic::signal_op(self.signal_op as u8) else {
             fail!(ERR_INVALID, "signal_op is {}, expected LLCL_SIGNAL_*", self.signal_op);
         };
@@ -196,7 +198,8 @@ impl Parameters for llcl_write_signal_params_t {
         command.on_local = self.on_local.as_engine().narrow();
         command.on_complete = self.on_complete.as_engine().narrow();
         let local = Local::Region(self.source.address());
-        Ok(Request { command, local, carry: false, flags: self.flags })
+        // SAFETY: as the caller promises.
+        Ok(unsafe { Request::new(command, local, false, self.flags) })
     }
 
     #[inline(always)]

@@ -54,7 +54,11 @@ pub struct llcl_write_small_params_t {
 }
 
 /// Makes a request whose bytes are copied into the command.
-fn carrying(
+///
+/// # Safety
+/// As of Parameters::request(); the bytes are valid until the call that submits the request has
+/// returned.
+unsafe fn carrying(
     peer: u32,
     flags: u32,
     destination: llcl_remote_t,
@@ -66,11 +70,12 @@ fn carrying(
     command.remote = destination.address();
     command.size = size as u64;
     command.on_complete = *on_complete.as_engine();
-    Request { command, local: Local::Pointer(bytes.cast_mut()), carry: true, flags }
+    // SAFETY: as the caller promises.
+    unsafe { Request::new(command, Local::Pointer(bytes.cast_mut()), true, flags) }
 }
 
 impl Parameters for llcl_write_value_params_t {
-    fn request(&self) -> Result<Request> {
+    unsafe fn request(&self) -> Result<Request> {
         if !(1..=8).contains(&self.size) {
             fail!(ERR_INVALID, "size is {}, expected 1 to 8", self.size);
         }
@@ -80,7 +85,8 @@ impl Parameters for llcl_write_value_params_t {
         };
         let bytes = (&raw const self.value).cast::<u8>().wrapping_add(low_order);
         let Self { peer, flags, destination, size, on_complete, .. } = self;
-        Ok(carrying(*peer, *flags, *destination, bytes, *size, on_complete))
+        // SAFETY: as the caller promises; the bytes belong to the parameters.
+        Ok(unsafe { carrying(*peer, *flags, *destination, bytes, *size, on_complete) })
     }
 
     #[inline(always)]
@@ -109,7 +115,7 @@ impl Parameters for llcl_write_value_params_t {
 }
 
 impl Parameters for llcl_write_small_params_t {
-    fn request(&self) -> Result<Request> {
+    unsafe fn request(&self) -> Result<Request> {
         if self.source.is_null() && self.size > 0 {
             fail!(ERR_INVALID, "source is NULL, expected {} bytes", self.size);
         }
@@ -118,7 +124,8 @@ impl Parameters for llcl_write_small_params_t {
             false => self.source.cast::<u8>(),
         };
         let Self { peer, flags, destination, size, on_complete, .. } = self;
-        Ok(carrying(*peer, *flags, *destination, source, *size, on_complete))
+        // SAFETY: as the caller promises; `source` is not used if there are no bytes.
+        Ok(unsafe { carrying(*peer, *flags, *destination, source, *size, on_complete) })
     }
 
     #[inline(always)]

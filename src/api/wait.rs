@@ -234,7 +234,8 @@ pub unsafe extern "C" fn llcl_wait_fd(
         if descriptor.is_null() {
             fail!(ERR_INVALID, "descriptor is NULL");
         }
-        let number = context.wait_fd(&words, messages)?;
+        // SAFETY: the words live as the doc says.
+        let number = unsafe { context.wait_fd(&words, messages)? };
         // SAFETY: the caller gives a place for a number.
         unsafe { give(descriptor, "descriptor", number) }
     })

@@ -52,7 +52,7 @@ pub struct llcl_compare_swap_params_t {
 impl Parameters for llcl_fetch_add_params_t {
     const QUEUES_QUICKLY: bool = true;
 
-    fn request(&self) -> Result<Request> {
+    unsafe fn request(&self) -> Result<Request> {
         let atomic = Atomic {
             peer: self.peer,
             flags: self.flags,
@@ -64,7 +64,8 @@ impl Parameters for llcl_fetch_add_params_t {
             result: self.result.cast(),
             on_complete: *self.on_complete.as_engine(),
         };
-        atomic.request()
+        // SAFETY: as the caller promises.
+        unsafe { atomic.request() }
     }
 
     #[inline(always)]
@@ -83,7 +84,7 @@ impl Parameters for llcl_fetch_add_params_t {
 impl Parameters for llcl_compare_swap_params_t {
     const QUEUES_QUICKLY: bool = true;
 
-    fn request(&self) -> Result<Request> {
+    unsafe fn request(&self) -> Result<Request> {
         let atomic = Atomic {
             peer: self.peer,
             flags: self.flags,
@@ -95,7 +96,8 @@ impl Parameters for llcl_compare_swap_params_t {
             result: self.result.cast(),
             on_complete: *self.on_complete.as_engine(),
         };
-        atomic.request()
+        // SAFETY: as the caller promises.
+        unsafe { atomic.request() }
     }
 
     #[inline(always)]

@@ -41,7 +41,10 @@ pub struct Atomic {
 
 impl Atomic {
     /// Makes the request, if the operation exists and the type has it.
-    pub fn request(&self) -> Result<Request> {
+    ///
+    /// # Safety
+    /// As of Request::new(), for the place of the result and the completion.
+    pub unsafe fn request(&self) -> Result<Request> {
         let (op, kind) = checked(self.op, self.kind)?;
         let width = atomic::width(kind).unwrap_or(8);
         if op == op::LOAD && self.result.is_null() {
@@ -58,7 +61,8 @@ impl Atomic {
         command.compare = self.compare;
         command.on_complete = self.on_complete;
         let local = Local::Pointer(self.result);
-        Ok(Request { command, local, carry: false, flags: self.flags })
+        // SAFETY: as the caller promises.
+        Ok(unsafe { Request::new(command, local, false, self.flags) })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::engine::messages::deferred::{Admitted, Deferred, encode, take_deferre
 use crate::engine::messages::requests::Waiting;
 use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
-use crate::transport::address::{ANY, Address, Key};
+use crate::transport::address::{ANY, Key};
 use crate::transport::frame::{Class, Frame, IDS};
 pub use crate::transport::memory::message_sender::ShortMessage;
 use crate::transport::memory::message_sender::{MessageSender, Short};
@@ -23,34 +23,24 @@ use crate::util::reserve;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
 
+mod send;
 mod timed;
 mod wait;
 
-/// A message to be sent; the parameters of the interface.
-#[derive(Clone, Copy)]
-#[allow(missing_docs)]
-pub struct Send {
-    pub peer: u32,
-    pub flags: u32,
-    pub id: u32,
-    pub kind: u32,
-    pub label: u16,
-    pub header: *const u8,
-    pub header_size: usize,
-    pub payload: *const u8,
-    pub payload_size: usize,
-    pub source: Address,
-    pub destination: Address,
-    pub reply: *mut u8,
-    pub reply_capacity: usize,
-    pub reply_size: *mut usize,
-    pub on_local: Completion,
-    pub on_complete: Completion,
-}
+pub use send::{Parameters, Send};
 
 impl Context {
     /// Sets or removes a handler.
-    pub fn am_register(&self, id: u32, handler: Option<Handler>, data: *mut c_void) -> Result<()> {
+    ///
+    /// # Safety
+    /// Any thread may call the handler with `data` until a later call for this number has returned,
+    /// or the context has ended.
+    pub unsafe fn am_register(
+        &self,
+        id: u32,
+        handler: Option<Handler>,
+        data: *mut c_void,
+    ) -> Result<()> {
         self.must_be_open()?;
         reserve::must_be_left()?;
         self.handler_thread.start()?;
@@ -327,7 +317,7 @@ impl Later for Parked {
     }
 
     fn post(&self, poster: &Poster) -> Result<()> {
-        poster.am_submit(&Send { header: self.header.as_ptr(), ..self.send })
+        poster.am_submit(&Send(Parameters { header: self.header.as_ptr(), ..*self.send }))
     }
 
     fn completions(&self) -> [Completion; 2] {
@@ -335,7 +325,7 @@ impl Later for Parked {
     }
 
     fn waits_for_slots<'a>(&self, poster: &'a Poster) -> Option<&'a MessageSender<'static>> {
-        let Send { kind, flags, payload_size, peer, .. } = self.send;
+        let Parameters { kind, flags, payload_size, peer, .. } = *self.send;
         let fabric = poster.routes.fabric();
         // A message that the lane sends waits for slots in the lane. A large payload needs a slot
         // of another kind.
@@ -368,7 +358,7 @@ fn write_of(send: &Send) -> Command {
 
 /// Checks the parameters, as far as that is possible without the peer.
 fn check(send: &Send) -> Result<()> {
-    let Send { flags, id, kind, header_size, payload_size, .. } = *send;
+    let Parameters { flags, id, kind, header_size, payload_size, .. } = **send;
     check_flags(flags, FLAG_DEFER | FLAG_PARK)?;
     if id as usize >= IDS {
         fail!(ERR_INVALID, "id is {id}, expected a number below {IDS}");

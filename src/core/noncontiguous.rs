@@ -47,17 +47,17 @@ pub enum Shape {
 /// A read or a write of many pieces.
 pub struct Many {
     /// Op::READ or Op::WRITE.
-    pub op: Op,
+    op: Op,
     /// The peer's rank.
-    pub peer: u32,
+    peer: u32,
     /// The caller's flags.
-    pub flags: u32,
+    flags: u32,
     /// The pieces.
-    pub shape: Shape,
+    shape: Shape,
     /// For a write: the word that changes after all bytes were written.
-    pub signal: Option<Signal>,
+    signal: Option<Signal>,
     /// Fires when all pieces have ended.
-    pub on_complete: Completion,
+    on_complete: Completion,
 }
 
 /// A word of the peer's, and how it changes.
@@ -72,6 +72,20 @@ pub struct Signal {
 }
 
 impl Many {
+    /// Makes a request. `op`: Op::READ or Op::WRITE. `signal`: only for a write.
+    ///
+    /// # Safety
+    /// From each submission of the request until its end, local memory of the pieces that is in no
+    /// region is valid for the operation, and the user keeps what the completion names.
+    pub unsafe fn new(
+        (op, peer, flags): (Op, u32, u32),
+        shape: Shape,
+        signal: Option<Signal>,
+        on_complete: Completion,
+    ) -> Many {
+        Many { op, peer, flags, shape, signal, on_complete }
+    }
+
     fn total(&self) -> u64 {
         match &self.shape {
             Shape::Strided(strided) => strided.total,

@@ -58,14 +58,26 @@ const WORD: u64 = 8;
 #[derive(Clone, Copy)]
 pub struct Request {
     /// The command.
-    pub command: Command,
+    pub(super) command: Command,
     /// The local side.
-    pub local: Local,
+    pub(super) local: Local,
     /// Whether the bytes of the source must be copied into the command, since they are valid only
     /// during the call.
-    pub carry: bool,
+    pub(super) carry: bool,
     /// The caller's flags.
-    pub flags: u32,
+    pub(super) flags: u32,
+}
+
+impl Request {
+    /// Makes a request. `carry`: the source bytes at `local` are copied into the command.
+    ///
+    /// # Safety
+    /// From each submission of the request until its end, the memory at `local` that is in no
+    /// region is valid for the operation, and the user keeps what the completions name. With
+    /// `carry`, `local` need be valid only until the call that submits the request has returned.
+    pub unsafe fn new(command: Command, local: Local, carry: bool, flags: u32) -> Request {
+        Request { command, local, carry, flags }
+    }
 }
 
 impl Context {

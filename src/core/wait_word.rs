@@ -76,7 +76,11 @@ impl Context {
     }
 
     /// Arms the context's descriptor for the events that end wait_any(), and returns its number.
-    pub fn wait_fd(&self, words: &[Watched<'_>], messages: bool) -> Result<RawFd> {
+    ///
+    /// # Safety
+    /// The words are valid until the next call of this function has returned, or the context has
+    /// ended.
+    pub unsafe fn wait_fd(&self, words: &[Watched<'_>], messages: bool) -> Result<RawFd> {
         self.may_block()?;
         self.check_watched(words)?;
         reserve::must_be_left()?;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::core::context::Place;
 use crate::engine::messages::message::Message;
+use crate::transport::address::Address;
 use crate::util::config::Config;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,10 +34,13 @@ fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
     config.am_handlers = 2;
     let context = Context::create(config, Place::Environment).expect("a world of one");
     let answered = AtomicU64::new(0);
-    context.am_register(ASK, Some(ask), std::ptr::null_mut()).expect("a handler");
-    context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");
+    // SAFETY: the word exists until the context has ended.
+    unsafe {
+        context.am_register(ASK, Some(ask), std::ptr::null_mut()).expect("a handler");
+        context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");
+    }
     let none = Address { key: 0, offset: 0 };
-    let request = Send {
+    let request = Send(Parameters {
         peer: 0,
         flags: 0,
         id: ASK,
@@ -53,7 +57,7 @@ fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
         reply_size: std::ptr::null_mut(),
         on_local: Completion::NOTHING,
         on_complete: Completion::NOTHING,
-    };
+    });
     context.am_try(&request).expect("credit");
     assert!(!context.dispatcher.has_handled_all(), "the request waits");
     assert_eq!(context.am_poll(1).expect("a poll"), 1);

@@ -2,7 +2,7 @@
 //! memory of the library, which exists until the message has ended. If the sender still waits, it
 //! copies the reply from there.
 
-use super::Send;
+use super::{Parameters, Send};
 use crate::core::submit::failed;
 use crate::engine::completion::{CALL, Completion};
 use crate::fail;
@@ -51,7 +51,7 @@ impl Call {
             // SAFETY: nobody else uses the place before the message is sent.
             false => unsafe { (*self.reply.get()).as_mut_ptr() },
         };
-        Send { reply, reply_size: self.size.get(), on_complete, ..*send }
+        Send(Parameters { reply, reply_size: self.size.get(), on_complete, ..**send })
     }
 
     /// The message was not accepted: drops the completion's reference.

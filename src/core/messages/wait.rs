@@ -1,7 +1,7 @@
 //! The calls on messages that wait or poll.
 
-use super::Send;
 use super::timed::Call;
+use super::{Parameters, Send};
 use crate::core::blocking::accepted;
 use crate::core::context::Context;
 use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_flags, must_be_nothing};
@@ -144,7 +144,7 @@ impl Context {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let blocking = self.blocking();
         let call = Call::new(send.reply_capacity)?;
-        let send = Send { flags: send.flags & FLAG_DEFER, ..*send };
+        let send = Send(Parameters { flags: send.flags & FLAG_DEFER, ..**send });
         let own = call.in_place_of(&send);
         let mut backoff = Backoff::new(blocking.spin);
         loop {
@@ -176,7 +176,8 @@ impl Context {
     /// Sends the message and waits for its end.
     pub fn am_and_wait(&self, send: &Send) -> Result<()> {
         self.until_ended([&send.on_local, &send.on_complete], |ended| {
-            let accepted = self.am_until_accepted(&Send { on_complete: ended, ..*send });
+            let send = Send(Parameters { on_complete: ended, ..**send });
+            let accepted = self.am_until_accepted(&send);
             accepted.map(|()| Accepted::Fires)
         })
     }
