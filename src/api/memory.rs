@@ -131,9 +131,13 @@ pub(super) unsafe fn make_region(
     };
     check_size(size, flags, LLCL_REGION_DEVICE_ATOMICS)?;
     let device = flags & LLCL_REGION_DEVICE_ATOMICS != 0;
-    let made = context.make_region(Wanted { memory: memory()?, device }, size)?;
-    // SAFETY: checked above; a handle is all that a llcl_region_t holds.
-    unsafe { give(region, "region", made.cast()) }
+    let wanted = Wanted { memory: memory()?, device };
+    // SAFETY: the user keeps own memory valid until the region is freed, as llcl_region_register
+    // demands. `region` is checked above; a handle is all that a llcl_region_t holds.
+    unsafe {
+        let made = context.make_region(wanted, size)?;
+        give(region, "region", made.cast())
+    }
 }
 
 /// Allocates a region of zeroed memory. Peers on the same machine map it when they first use it;

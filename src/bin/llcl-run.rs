@@ -34,8 +34,7 @@ struct Options {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 
-    /// Put "[rank] " before each line of output
-    #[arg(long)]
+    #[arg(long, help = "Put \"[rank] \" before each line of output")]
     tag_output: bool,
 
     /// Let the others go on when a rank fails

@@ -335,7 +335,10 @@ impl Context {
     }
 
     /// Makes a region.
-    pub fn make_region(&self, wanted: Wanted, size: usize) -> Result<*mut RegionHandle> {
+    ///
+    /// # Safety
+    /// Memory::Own names `size` bytes that stay valid until the region was freed.
+    pub unsafe fn make_region(&self, wanted: Wanted, size: usize) -> Result<*mut RegionHandle> {
         self.must_be_open()?;
         reserve::must_be_left()?;
         self.handles.make(wanted, size)

@@ -18,7 +18,10 @@ impl Context {
         allowed: Result<()>,
     ) -> Result<(*mut RegionHandle, Vec<Address>)> {
         self.may_block()?;
-        let made = allowed.and_then(|()| self.make_region(Wanted::FRESH, size));
+        let made = allowed.and_then(|()| {
+            // SAFETY: fresh memory is the library's own.
+            unsafe { self.make_region(Wanted::FRESH, size) }
+        });
         let card: Card = match &made {
             Ok(region) => {
                 // SAFETY: made just now, and no other code has it.
