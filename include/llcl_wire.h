@@ -227,7 +227,9 @@ typedef struct {
      * LLCL_WE_DONE for each frame for peer that it has taken; libllcl keeps the bytes of the others
      * until close() */
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
-    /* Writes one line that describes the wire; not called so far. May be 0 */
+    /* Writes one line for llcl-info, which says what a wire of this module allocates for what may
+     * arrive, on each rank and for each peer. size: the bytes of text, 0 included. No wire need be
+     * open: llcl-info passes 0. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);
     /* For processes that the network's own launcher has started (mpirun). All four may be 0.
      * launch: starts the network's library unless the program has done so, and returns this

@@ -140,10 +140,10 @@ fn print_capabilities(config: Config) -> Result<()> {
 }
 
 /// Prints the wires that are shared objects of their own.
-fn print_modules(modules: &[(String, String)]) {
+fn print_modules(modules: &[(String, Vec<String>)]) {
     println!("\nwire modules         {}", if modules.is_empty() { "none" } else { "" });
-    for (file, what) in modules {
-        println!("  {file}: {what}");
+    for (file, lines) in modules {
+        println!("  {file}: {}", lines.join("\n    "));
     }
 }
 

@@ -294,6 +294,13 @@ static int32_t fence(llcl_wire_lane_t *it, uint32_t peer)
     return LLCL_OK;
 }
 
+static int32_t describe(llcl_wire_t *it, char *text, size_t size)
+{
+    (void)it;
+    snprintf(text, size, "memory of a rank: one entry for each event, and one copy for each frame, that poll() has not returned");
+    return LLCL_OK;
+}
+
 #ifdef REMOTE
 #define REGISTER register_span
 #define DEREGISTER deregister
@@ -313,7 +320,7 @@ static const struct {
     void *unknown[5];
 #endif
 } table = {{MAJOR, 0, sizeof table - MISSING, "trivial", "0.2.0", "threads of one process", probe, open_wire, close_wire, caps, card, REGISTER, DEREGISTER, lane,
-            connect_peer, POST, poll, give_back, arm, disarm, fence, 0, 0, 0, 0, 0, 0}
+            connect_peer, POST, poll, give_back, arm, disarm, fence, describe, 0, 0, 0, 0, 0}
 #ifdef MORE
            , {0}
 #endif

@@ -53,15 +53,31 @@ fn say(host: *const Host, why: &str) {
     unsafe { ((*host).log)((*host).host, 0, why.as_ptr()) };
 }
 
+/// Writes a sentence to a text of `size` bytes, as much as fits before the 0.
+///
+/// # Safety
+/// `text` has `size` bytes.
+unsafe fn write_text(sentence: &str, text: *mut c_char, size: usize) {
+    let Some(room) = size.checked_sub(1) else { return };
+    let bytes = &sentence.as_bytes()[..sentence.len().min(room)];
+    // SAFETY: as the caller promises.
+    unsafe {
+        text.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        text.add(bytes.len()).write(0);
+    }
+}
+
 unsafe extern "C" fn probe(_: *const Host, why: *mut c_char, size: usize) -> i32 {
     let Err(sentence) = mpi::usable() else { return Status::OK };
-    let bytes = &sentence.as_bytes()[..sentence.len().min(size.saturating_sub(1))];
     // SAFETY: `why` has `size` bytes.
-    unsafe {
-        why.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
-        why.add(bytes.len()).write(0);
-    }
+    unsafe { write_text(&sentence, why, size) };
     Status::ERR_UNSUPPORTED
+}
+
+unsafe extern "C" fn describe(_: *mut Wire, text: *mut c_char, size: usize) -> i32 {
+    // SAFETY: `text` has `size` bytes.
+    unsafe { write_text(&requests::memory(), text, size) };
+    Status::OK
 }
 
 unsafe extern "C" fn open(host: *const Host, how: *const Open, wire: *mut *mut Wire) -> i32 {
@@ -201,7 +217,7 @@ pub extern "C" fn llcl_wire_module(_host_major: u32, _host_size: u64) -> *const 
         arm: table::arm,
         disarm: table::disarm,
         fence: table::fence,
-        describe: None,
+        describe,
         launch,
         allgather,
         abort,

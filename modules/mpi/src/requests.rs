@@ -32,6 +32,15 @@ pub const FRAME_MOST: usize = 8192;
 /// eagerly.
 pub const MESSAGE_MOST: usize = 4000;
 
+/// What a wire of this module allocates for messages that may come, in one line.
+pub fn memory() -> String {
+    format!(
+        "memory of a rank: {RECEIVES} receives of {FRAME_MOST} bytes for all peers, {} KiB; none for \
+         each peer, but a box of its size for each knock that is not answered",
+        RECEIVES * FRAME_MOST / 1024
+    )
+}
+
 /// A receive from any rank.
 struct Receive {
     /// FRAME_MOST bytes.

@@ -176,8 +176,6 @@ pub struct Armed {
 
 const _: () = assert!(size_of::<Command>() == 128 && size_of::<Event>() == 64);
 
-type Unused = Option<unsafe extern "C" fn()>;
-
 #[repr(C)]
 pub struct Table {
     pub major: u32,
@@ -201,7 +199,7 @@ pub struct Table {
     pub arm: unsafe extern "C" fn(*const Shared, *mut Armed) -> i32,
     pub disarm: unsafe extern "C" fn(*const Shared),
     pub fence: unsafe extern "C" fn(*const Shared, u32) -> i32,
-    pub describe: Unused,
+    pub describe: unsafe extern "C" fn(*mut Wire, *mut c_char, usize) -> i32,
     pub launch: unsafe extern "C" fn(*const Host, *mut u32, *mut u32) -> i32,
     pub allgather: unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32,
     pub abort: unsafe extern "C" fn(i32),

@@ -109,9 +109,9 @@ fn because(why: &str) -> impl Fn(Error) -> Error {
     move |error| Error::new(error.status, format!("{why}, but {}", error.message()))
 }
 
-/// For `llcl-info`: each file in the folders of modules, with its version and whether it is used,
-/// or why this library refuses it.
-pub fn modules() -> Vec<(String, String)> {
+/// For `llcl-info`: each file in the folders of modules. The lines have the module's version and
+/// whether it is used, and what it says of its memory; or why this library refuses it.
+pub fn modules() -> Vec<(String, Vec<String>)> {
     let used = wanted().map(|name| match &*name {
         "mpi" => mpi_module().map_or(name, str::to_owned),
         _ => name,
@@ -126,9 +126,11 @@ pub fn modules() -> Vec<(String, String)> {
                 true => format!("used: {TRANSPORT} asks for it"),
                 false => format!("not used: {TRANSPORT} does not ask for it"),
             };
-            Ok(format!("{version}, built for {built_for}; {use_}"))
+            let line = format!("{version}, built for {built_for}; {use_}");
+            Ok([Some(line), module.describe()].into_iter().flatten().collect())
         });
-        (path.display().to_string(), described.unwrap_or_else(|error| format!("not used: {error}")))
+        let lines = described.unwrap_or_else(|error| vec![format!("not used: {error}")]);
+        (path.display().to_string(), lines)
     };
     paths.map(describe).collect()
 }

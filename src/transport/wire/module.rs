@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+mod describe;
+
 /// `access` of register_: peers may read (1) and write (2).
 const READ_WRITE: u32 = 3;
 /// The variable that names other folders for modules.

@@ -111,7 +111,7 @@ pub struct Table {
     pub arm: Call<unsafe extern "C" fn(*mut LaneHandle, *mut ArmedTable) -> i32>,
     pub disarm: Call<unsafe extern "C" fn(*mut LaneHandle)>,
     pub fence: Call<unsafe extern "C" fn(*mut LaneHandle, u32) -> i32>,
-    describe: Call<unsafe extern "C" fn(*mut WireHandle, *mut c_char, usize) -> i32>,
+    pub describe: Call<unsafe extern "C" fn(*mut WireHandle, *mut c_char, usize) -> i32>,
     pub launch: Call<unsafe extern "C" fn(*const HostTable, *mut u32, *mut u32) -> i32>,
     pub allgather: Call<unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32>,
     pub abort: Call<unsafe extern "C" fn(i32)>,

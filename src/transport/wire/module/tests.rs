@@ -75,6 +75,10 @@ fn modules_that_fit_carry_frames() {
     for options in [&[][..], &["-DMISSING=8"], &["-DMISSING=48"], &["-DMORE"]] {
         let module = Module::load(&built("trivial", options)).unwrap();
         assert_eq!(module.names(), ["trivial", "0.2.0", "threads of one process"]);
+        // Without its last six functions a table has no describe.
+        let line = module.describe();
+        assert_eq!(line.is_none(), options.contains(&"-DMISSING=48"), "{line:?}");
+        assert!(line.is_none_or(|line| line.starts_with("memory of a rank: ")));
         let (sender, came) = channel();
         let ends = [0, 1].map(|me| {
             let sender = sender.clone();
