@@ -268,10 +268,10 @@ fn page() -> String {
     page += &wrapped(
         "Tables choose the algorithms of collectives: `bench_c/tune` measures the algorithms and writes a table for \
          `LLCL_COLL_TABLE`. The library's own table (`src/coll/select.rs`) follows from several runs of this tool on \
-         two cores with 2, 4 and 8 ranks, and from one run with 64 ranks and 8 B, 1 KiB and 64 KiB. With 64 ranks on \
-         two cores the order in which the kernel runs the ranks decides as much as the algorithm. No row follows from \
-         runs with 256 ranks: on two cores the tool does one operation of them in a minute. If such numbers of ranks \
-         matter, measure on your machine.",
+         two cores with 2, 4 and 8 ranks, from four runs with 64 ranks and 8 B, 1 KiB and 64 KiB (three of them for \
+         rooted operations and scans only), and from three runs with 256 ranks and 8 B and 64 KiB. With so many ranks \
+         on two cores the order in which the kernel runs them decides as much as the algorithm; the rows for 256 ranks \
+         are those in which the three runs agree. If such numbers of ranks matter, measure on your machine.",
     );
     let head = "| file | constant | value | what it decides |\n|---|---|---|---|\n";
     let mut all = constants();

@@ -69,7 +69,7 @@ pub const TABLE: &[Row] = &[
     ),
     row(Operation::Broadcast, MANY, LARGE, "direct", ONCE),
     row(Operation::Reduce, FEW, 4 << 10, "eager", AHEAD),
-    row(Operation::Reduce, 64, 1 << 10, "eager", AHEAD),
+    row(Operation::Reduce, 256, 1 << 10, "eager", AHEAD),
     row(Operation::Reduce, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Allreduce, 2, 512, "eager", ONE_SIGNAL),
     row(
@@ -89,9 +89,10 @@ pub const TABLE: &[Row] = &[
     ),
     row(Operation::Allreduce, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Gather, FEW, 8 << 10, "eager", AHEAD),
-    row(Operation::Gather, 64, 1 << 10, "eager", AHEAD),
+    row(Operation::Gather, 256, 1 << 10, "eager", AHEAD),
     row(Operation::Gather, MANY, LARGE, "direct", ONCE),
     row(Operation::Scatter, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Scatter, 256, 1 << 10, "eager", AHEAD),
     row(Operation::Scatter, MANY, LARGE, "direct", ONCE),
     row(Operation::Allgather, 4, 1 << 10, "eager", ONE_SIGNAL),
     row(Operation::Allgather, 8, 4 << 10, "bruck", FEW_SIGNALS),
@@ -105,8 +106,12 @@ pub const TABLE: &[Row] = &[
     row(Operation::ReduceScatter, 2, 2 << 10, "eager", ONE_SIGNAL),
     row(Operation::ReduceScatter, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Scan, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Scan, 64, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Scan, MANY, 64 << 10, "recursive_doubling", FEW_SIGNALS),
     row(Operation::Scan, MANY, LARGE, "direct", COMBINED_ONCE),
     row(Operation::Exscan, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Exscan, 64, LARGE, "direct", COMBINED_ONCE),
+    row(Operation::Exscan, MANY, 64 << 10, "recursive_doubling", FEW_SIGNALS),
     row(Operation::Exscan, MANY, LARGE, "direct", COMBINED_ONCE),
 ];
 
