@@ -39,11 +39,11 @@ pub unsafe fn begin_receive(
 /// Cancels a receive. Returns whether MPI has ended it.
 pub fn take_back(handle: &mut ffi::MPI_Request) -> bool {
     let (limit, mut ended) = (Instant::now() + CANCEL, 0);
-    // SAFETY: a request that MPI has not ended, or MPI_REQUEST_NULL.
+    if is_null(*handle) {
+        return true;
+    }
+    // SAFETY: a request that MPI has not ended.
     unsafe {
-        if *handle == ffi::RSMPI_REQUEST_NULL {
-            return true;
-        }
         ffi::MPI_Cancel(handle);
         while ffi::MPI_Test(handle, &mut ended, ffi::RSMPI_STATUS_IGNORE) == 0 {
             if ended != 0 || Instant::now() >= limit {
@@ -69,4 +69,10 @@ pub fn is_cancelled(status: &ffi::MPI_Status) -> bool {
     // SAFETY: MPI has written the status of a request.
     unsafe { ffi::MPI_Test_cancelled(status, &mut cancelled) };
     cancelled != 0
+}
+
+/// Whether MPI has freed the request.
+pub fn is_null(handle: ffi::MPI_Request) -> bool {
+    // SAFETY: a constant of the MPI that the module was built for.
+    handle == unsafe { ffi::RSMPI_REQUEST_NULL }
 }

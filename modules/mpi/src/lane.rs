@@ -306,11 +306,16 @@ impl MpiLane {
                     ANSWERS => self.answered(came),
                     _ => self.frame(came),
                 },
-                Ended::Single { single: Single::Frame { tag, peer }, .. } => {
-                    self.events.push_back(Event { tag, ..Event::about(Event::DONE, peer) });
+                Ended::Single { single: Single::Frame { tag, peer }, cancelled } => {
+                    let status = if cancelled { Status::ERR_PEER_DEAD } else { Status::OK };
+                    self.events.push_back(Event { tag, status, ..Event::about(Event::DONE, peer) });
                 }
                 Ended::Single { single, cancelled } => self.transferred(single, cancelled),
             }
+        }
+        for peer in self.requests.failures.take() {
+            let status = Status::ERR_PEER_DEAD;
+            self.events.push_back(Event { status, ..Event::about(Event::LOST, peer) });
         }
     }
 

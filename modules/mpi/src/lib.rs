@@ -10,7 +10,9 @@
 //! MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED only the thread that has initialised MPI does, in
 //! its calls of libllcl; what other threads post waits for it (`lane`).
 
+mod asked;
 mod calls;
+mod failures;
 mod fences;
 mod lane;
 mod message;
@@ -23,6 +25,7 @@ mod unsent;
 
 use lane::{MpiLane, Shared};
 use mpi::Communicator;
+use requests::{FRAME_MOST, RECEIVES};
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,9 +77,22 @@ unsafe extern "C" fn probe(_: *const Host, why: *mut c_char, size: usize) -> i32
     Status::ERR_UNSUPPORTED
 }
 
+/// What a wire of this module allocates for messages that may come, and what MPI has for deaths.
+fn description() -> String {
+    let deaths = match failures::exist() {
+        true => "reports deaths (ULFM) under a launcher that lets the job go on",
+        false => "reports no deaths",
+    };
+    format!(
+        "memory of a rank: {RECEIVES} receives of {FRAME_MOST} bytes for all peers, {} KiB; none for \
+         each peer, but a box of its size for each knock that is not answered. MPI {deaths}",
+        RECEIVES * FRAME_MOST / 1024
+    )
+}
+
 unsafe extern "C" fn describe(_: *mut Wire, text: *mut c_char, size: usize) -> i32 {
     // SAFETY: `text` has `size` bytes.
-    unsafe { write_text(&requests::memory(), text, size) };
+    unsafe { write_text(&description(), text, size) };
     Status::OK
 }
 

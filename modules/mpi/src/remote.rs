@@ -339,7 +339,7 @@ impl MpiLane {
                 let Some(operation) = self.remote.get(number) else { return };
                 operation.transfers = false;
                 match operation.status {
-                    Some(Status::OK) if cancelled => self.end(number, Status::ERR_INTERNAL),
+                    Some(Status::OK) if cancelled => self.end(number, Status::ERR_PEER_DEAD),
                     Some(status) => self.end(number, status),
                     // The peer's answer ends the operation.
                     None => {}

@@ -7,7 +7,9 @@
 //! each class had its own receives, MPI would search all of them for each message. The bytes of
 //! large operations travel on a communicator of their own, where these receives do not match.
 
+use crate::asked::{self, Asked, End};
 use crate::calls::{begin_receive, is_cancelled, size_of, take_back};
+use crate::failures::Failures;
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use mpi_sys as ffi;
@@ -15,7 +17,7 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 
 /// The receives that are posted.
-const RECEIVES: usize = 32;
+pub const RECEIVES: usize = 32;
 /// The number of the oldest receives that each call of test() asks about.
 const HEADS: usize = 4;
 /// Once in so many calls test() asks MPI_Testsome about all receives, even if there are no singles
@@ -31,15 +33,6 @@ pub const FRAME_MOST: usize = 8192;
 /// Most bytes of a request or an answer with several operations. MPIs send messages up to this size
 /// eagerly.
 pub const MESSAGE_MOST: usize = 4000;
-
-/// What a wire of this module allocates for messages that may come, in one line.
-pub fn memory() -> String {
-    format!(
-        "memory of a rank: {RECEIVES} receives of {FRAME_MOST} bytes for all peers, {} KiB; none for \
-         each peer, but a box of its size for each knock that is not answered",
-        RECEIVES * FRAME_MOST / 1024
-    )
-}
 
 /// A receive from any rank.
 struct Receive {
@@ -85,7 +78,12 @@ pub enum Single {
 /// A request that MPI has ended.
 pub enum Ended {
     Came(Came),
-    Single { single: Single, cancelled: bool },
+    /// `cancelled`: MPI has not transferred the bytes, since the receive was cancelled or the peer
+    /// has died.
+    Single {
+        single: Single,
+        cancelled: bool,
+    },
 }
 
 /// See the head of the file.
@@ -103,29 +101,29 @@ pub struct Requests {
     handles: Vec<ffi::MPI_Request>,
     /// How many singles are frames.
     pub frames: usize,
+    /// Singles that MPI has refused to begin, since the peer has died.
+    refused: Vec<Single>,
+    pub failures: Failures,
     /// How often test() was called.
     turns: u32,
-    /// The arrays of MPI_Testsome, kept for their memory.
-    asked: Vec<ffi::MPI_Request>,
-    indices: Vec<i32>,
-    statuses: Vec<MaybeUninit<ffi::MPI_Status>>,
+    asked: Asked,
 }
 
 impl Requests {
     /// Posts all receives.
     pub fn new(communicator: Communicator) -> Result<Requests, Failure> {
         let mut requests = Requests {
-            communicator,
             receives: VecDeque::new(),
             overtaken: Vec::new(),
             spare: Vec::new(),
             singles: Vec::new(),
             handles: Vec::new(),
             frames: 0,
+            refused: Vec::new(),
+            failures: Failures::new(communicator.handle),
+            communicator,
             turns: 0,
-            asked: Vec::new(),
-            indices: Vec::new(),
-            statuses: Vec::new(),
+            asked: Asked::default(),
         };
         requests.fill()?;
         Ok(requests)
@@ -139,9 +137,11 @@ impl Requests {
             let any = unsafe { (ffi::RSMPI_ANY_SOURCE, ffi::RSMPI_ANY_TAG) };
             let communicator = self.communicator.handle;
             // SAFETY: the bytes lie in a box that stays until MPI has ended the receive.
-            let handle =
-                unsafe { begin_receive(communicator, any, bytes.as_mut_ptr(), FRAME_MOST)? };
-            self.receives.push_back(Receive { bytes, handle });
+            match unsafe { begin_receive(communicator, any, bytes.as_mut_ptr(), FRAME_MOST) } {
+                Ok(handle) => self.receives.push_back(Receive { bytes, handle }),
+                Err(_) if self.failures.look() => self.recycle(bytes),
+                Err(failure) => return Err(failure),
+            }
         }
         Ok(())
     }
@@ -202,9 +202,29 @@ impl Requests {
                 handle.as_mut_ptr(),
             )
         };
-        mpi::check("MPI_Isend", code)?;
-        // SAFETY: MPI_Isend() has written it.
-        self.add(single, unsafe { handle.assume_init() });
+        // SAFETY: MPI_Isend() has written it if it succeeded.
+        let begun = mpi::check("MPI_Isend", code).map(|()| unsafe { handle.assume_init() });
+        self.begun(peer, single, begun)
+    }
+
+    /// Adds a single that MPI has begun. If it has refused to, since the peer has died, test()
+    /// returns the single as cancelled.
+    fn begun(
+        &mut self,
+        peer: u32,
+        single: Single,
+        begun: Result<ffi::MPI_Request, Failure>,
+    ) -> Result<(), Failure> {
+        match begun {
+            Ok(handle) => self.add(single, handle),
+            Err(failure) => {
+                self.failures.look();
+                if !self.failures.has(peer) {
+                    return Err(failure);
+                }
+                self.refused.push(single);
+            }
+        }
         Ok(())
     }
 
@@ -228,9 +248,8 @@ impl Requests {
     ) -> Result<(), Failure> {
         let from = (peer as i32, tag as i32);
         // SAFETY: as the caller promises.
-        let handle = unsafe { begin_receive(self.communicator.large, from, bytes, size)? };
-        self.add(single, handle);
-        Ok(())
+        let begun = unsafe { begin_receive(self.communicator.large, from, bytes, size) };
+        self.begun(peer, single, begun)
     }
 
     /// Cancels single receives. test() still returns each of them: as cancelled, or as ended where
@@ -246,12 +265,14 @@ impl Requests {
 
     /// All singles. The caller may replace one, but must keep the boxes that MPI uses.
     pub fn singles(&mut self) -> impl Iterator<Item = &mut Single> {
-        self.singles.iter_mut()
+        self.singles.iter_mut().chain(&mut self.refused)
     }
 
     /// Returns the requests that have ended. MPI progresses inside this call.
     pub fn test(&mut self) -> Result<Vec<Ended>, Failure> {
-        let mut all = Vec::new();
+        let mut all: Vec<Ended> = (self.refused.drain(..))
+            .map(|single| Ended::Single { single, cancelled: true })
+            .collect();
         while all.len() < HEADS
             && let Some(came) = self.test_front()?
         {
@@ -274,86 +295,64 @@ impl Requests {
     /// Asks for the receive that MPI matches next. Unlike MPI_Testsome, MPI_Test looks again after
     /// it has made progress in Open MPI.
     fn test_front(&mut self) -> Result<Option<Ended>, Failure> {
-        let (Some(front), mut ended) = (self.receives.front_mut(), 0) else { return Ok(None) };
-        let mut status = MaybeUninit::uninit();
-        // SAFETY: a request that MPI has not ended.
-        let code = unsafe { ffi::MPI_Test(&mut front.handle, &mut ended, status.as_mut_ptr()) };
-        mpi::check("MPI_Test", code)?;
-        if ended == 0 {
-            return Ok(None);
-        }
-        // SAFETY: MPI writes a status for a request that has ended.
-        let status = unsafe { status.assume_init() };
-        Ok(self.receives.pop_front().map(|receive| came(receive, &status)))
+        let Some(front) = self.receives.front_mut() else { return Ok(None) };
+        let end = asked::test(&mut front.handle, &mut self.failures)?;
+        Ok(end.and_then(|end| self.receives.pop_front().and_then(|it| self.came(it, &end))))
     }
 
     /// Asks for the first `heads` receives, the overtaken ones and the singles.
     fn test_all(&mut self, heads: usize, all: &mut Vec<Ended>) -> Result<(), Failure> {
         let own = heads + self.overtaken.len();
-        self.asked.clear();
-        self.asked.extend(self.receives.iter().take(heads).map(|it| it.handle));
-        self.asked.extend(self.overtaken.iter().map(|it| it.handle));
-        self.asked.extend(&self.handles);
-        let ended = self.ask();
+        let asked = &mut self.asked.handles;
+        asked.clear();
+        asked.extend(self.receives.iter().take(heads).map(|it| it.handle));
+        asked.extend(self.overtaken.iter().map(|it| it.handle));
+        asked.extend(&self.handles);
+        let ends = self.asked.ask(&mut self.failures);
         // Also after a failure: MPI has freed the requests that have ended.
-        for (receive, handle) in self.receives.iter_mut().zip(&self.asked[..heads]) {
+        let asked = &self.asked.handles;
+        for (receive, handle) in self.receives.iter_mut().zip(&asked[..heads]) {
             receive.handle = *handle;
         }
-        for (receive, handle) in self.overtaken.iter_mut().zip(&self.asked[heads..own]) {
+        for (receive, handle) in self.overtaken.iter_mut().zip(&asked[heads..own]) {
             receive.handle = *handle;
         }
-        self.handles.copy_from_slice(&self.asked[own..]);
-        let ended = ended?;
-        let places = self.indices[..ended].iter().map(|index| *index as usize);
-        let mut at: Vec<(usize, usize)> = places.zip(0..).collect();
-        at.sort_unstable();
-        let (first, others) = at.split_at(at.partition_point(|(index, _)| *index < heads));
-        for (removed, (index, place)) in first.iter().enumerate() {
+        self.handles.copy_from_slice(&asked[own..]);
+        let ends = ends?;
+        let (first, others) = ends.split_at(ends.partition_point(|(index, _)| *index < heads));
+        for (removed, (index, end)) in first.iter().enumerate() {
             // The receives removed before this one were in front of it.
             if let Some(receive) = self.receives.remove(index - removed) {
-                all.push(came(receive, self.status(*place)));
+                all.extend(self.came(receive, end));
             }
         }
         if let Some((last, _)) = first.last() {
             self.overtaken.extend(self.receives.drain(..last + 1 - first.len()));
         }
         // Backwards, since swap_remove() moves the last entry to the place of the removed one.
-        for (index, place) in others.iter().rev() {
+        for (index, end) in others.iter().rev() {
             if *index < own {
                 let receive = self.overtaken.swap_remove(index - heads);
-                all.push(came(receive, self.status(*place)));
+                all.extend(self.came(receive, end));
             } else {
-                let cancelled = is_cancelled(self.status(*place));
+                let cancelled = match end {
+                    End::Well(status) => is_cancelled(status),
+                    End::Dead => true,
+                };
                 all.push(Ended::Single { single: self.remove(index - own), cancelled });
             }
         }
         Ok(())
     }
 
-    /// Asks MPI which of `asked` have ended; returns how many, which `indices` names.
-    fn ask(&mut self) -> Result<usize, Failure> {
-        let (count, mut ended) = (self.asked.len(), 0);
-        self.indices.resize(count, 0);
-        self.statuses.resize(count, MaybeUninit::uninit());
-        // SAFETY: arrays of `count` places each.
-        let code = unsafe {
-            ffi::MPI_Testsome(
-                count as i32,
-                self.asked.as_mut_ptr(),
-                &mut ended,
-                self.indices.as_mut_ptr(),
-                self.statuses.as_mut_ptr().cast(),
-            )
+    /// The message of a receive that MPI has ended. None: the rank that was sending it has died.
+    fn came(&mut self, Receive { bytes, .. }: Receive, end: &End) -> Option<Ended> {
+        let End::Well(status) = end else {
+            self.recycle(bytes);
+            return None;
         };
-        mpi::check("MPI_Testsome", code)?;
-        // MPI_UNDEFINED, which is negative, means that no request was active.
-        Ok(ended.max(0) as usize)
-    }
-
-    /// The status of the request that `indices` names at this place.
-    fn status(&self, place: usize) -> &ffi::MPI_Status {
-        // SAFETY: MPI has written a status for each request that has ended.
-        unsafe { self.statuses[place].assume_init_ref() }
+        let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
+        Some(Ended::Came(Came { bytes, size: size_of(status), class, peer }))
     }
 
     /// Removes a single that MPI has ended.
@@ -404,9 +403,4 @@ impl Drop for Requests {
             self.close();
         }
     }
-}
-
-fn came(Receive { bytes, .. }: Receive, status: &ffi::MPI_Status) -> Ended {
-    let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
-    Ended::Came(Came { bytes, size: size_of(status), class, peer })
 }

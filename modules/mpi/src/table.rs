@@ -98,6 +98,7 @@ impl Event {
     pub const FRAME: u32 = 2;
     pub const NOTICE: u32 = 3;
     pub const CONNECTED: u32 = 4;
+    pub const LOST: u32 = 5;
     pub const UNFENCEABLE: u32 = 7;
     pub const DEVICE: u32 = 8;
     pub const SERVED: u32 = 9;
