@@ -4,13 +4,17 @@
  *
  *   machines GROUP           GROUP ranks on each machine
  *   machines GROUP death     the last rank is killed, and all others hear of it (*)
+ *   machines GROUP transfer  the last rank is killed while all others read its memory in large pieces;
+ *                            the reads end with a status, and the others read each other's memory
+ *                            as before (*)
  *   machines GROUP member    the last rank is killed in the middle of a round of a collective; the
  *                            others' round ends, and they go on in a team without the dead (*)
  *   machines GROUP leader    as member, and the dead rank is the leader of its node: it sends to
  *                            other nodes for the rank beside it (*)
  *   machines GROUP hub       the lowest rank of the second machine, which runs the hub there, is
  *                            killed in the middle of a round: the ranks beside it hear of it within
- *                            a second; ranks of other machines are told nothing, and wait for the
+ *                            a second; ranks of other machines are told only if MPI reports deaths
+ *                            (mpirun --with-ft ulfm of Open MPI 5), otherwise they wait for the
  *                            launcher to end the job
  *   machines GROUP abort     the last rank ends the job; no other rank ends by itself
  *   machines GROUP finalize  MPI_Finalize comes before llcl_finalize, which must say so
@@ -25,7 +29,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = 100000, ROUNDS = 100, RANKS = 16, WORDS = 20000 };
+enum { BYTES = 100000, ROUNDS = 100, RANKS = 16, WORDS = 20000, LARGE = 16 << 20 };
 #define PATIENCE INT64_C(10000000000)
 
 static int size, group;
@@ -105,6 +109,54 @@ static void death(llcl_context_t *context)
     printf("machines: rank %d heard of the death\n", rank);
     fflush(stdout);
     /* MPI_Finalize would wait for the dead rank. */
+    _exit(0);
+}
+
+/* Reads LARGE bytes of a peer. */
+static llcl_status_t read_all(llcl_context_t *context, uint32_t peer, const llcl_remote_t *all, unsigned char *to)
+{
+    llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
+    get.peer = peer;
+    get.source = all[peer];
+    get.destination = llcl_local_address(to);
+    get.size = LARGE;
+    return llcl_read(context, &get);
+}
+
+/* The last rank is killed in the middle of large reads of its memory. */
+static void transfer(llcl_context_t *context)
+{
+    uint32_t last = (uint32_t)size - 1, living[RANKS], peer;
+    unsigned char *bytes = malloc(LARGE);
+    llcl_region_t *region;
+    llcl_remote_t all[RANKS];
+    llcl_team_t *team = NULL;
+    llcl_status_t status;
+    int reads = -1;
+    EXPECT(llcl_region_allocate_shared(context, LARGE, &region, all) == LLCL_OK);
+    memset(llcl_region_address(region), rank + 1, LARGE);
+    EXPECT(llcl_allgather_bytes(context, NULL, 0, NULL) == LLCL_OK);
+    if (rank == (int)last) {
+        usleep(200000);
+        kill(getpid(), SIGKILL);
+    }
+    do {
+        status = read_all(context, last, all, bytes);
+        reads++;
+    } while (status == LLCL_OK);
+    EXPECT(status == LLCL_ERR_PEER_DEAD);
+    EXPECT(reads > 0);
+    for (peer = 0; peer < last; peer++) {
+        living[peer] = peer;
+        EXPECT(read_all(context, peer, all, bytes) == LLCL_OK);
+        EXPECT(bytes[0] == peer + 1 && bytes[LARGE - 1] == peer + 1);
+    }
+    /* The others have read this rank's memory. */
+    EXPECT(llcl_team_create(context, living, last, &team) == LLCL_OK);
+    EXPECT(llcl_team_barrier(team) == LLCL_OK);
+    EXPECT(llcl_finalize(context) == LLCL_OK);
+    printf("machines: rank %d went on without rank %u, after %d reads\n", rank, last, reads);
+    fflush(stdout);
     _exit(0);
 }
 
@@ -208,11 +260,14 @@ static void hub(llcl_context_t *context)
     if (rank / group == 1)
         MPI_Recv(NULL, 0, MPI_BYTE, group, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     begun = MPI_Wtime();
-    while (status == LLCL_OK && rank / group == 1)
+    while (status == LLCL_OK)
         status = add(team, plan, in, out);
     if (rank / group != 1) {
-        sleep(10);
-        printf("machines: rank %d was told nothing\n", rank);
+        while (llcl_peer_alive(context, (uint32_t)group) == LLCL_OK && MPI_Wtime() - begun < 10)
+            usleep(1000);
+        status = llcl_peer_alive(context, (uint32_t)group);
+        printf("machines: rank %d was told %s after %.2f s\n", rank,
+               status == LLCL_ERR_PEER_DEAD ? "of the death" : "nothing", MPI_Wtime() - begun);
         fflush(stdout);
         _exit(0);
     }
@@ -243,6 +298,8 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_init(&config, &context));
     if (strcmp(how, "death") == 0)
         death(context);
+    if (strcmp(how, "transfer") == 0)
+        transfer(context);
     if (strcmp(how, "member") == 0 || strcmp(how, "leader") == 0)
         in_a_round(context, strcmp(how, "leader") == 0);
     if (strcmp(how, "hub") == 0)
