@@ -4,7 +4,7 @@
  *
  *   machines GROUP           GROUP ranks on each machine
  *   machines GROUP death     the last rank is killed, and all others hear of it (*)
- *   machines GROUP transfer  the last rank is killed while all others read its memory in large pieces;
+ *   machines GROUP transfer  the last rank is killed while all others read its memory in pieces;
  *                            the reads end with a status, and the others read each other's memory
  *                            as before (*)
  *   machines GROUP member    the last rank is killed in the middle of a round of a collective; the
