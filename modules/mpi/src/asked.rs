@@ -88,6 +88,13 @@ impl Asked {
             };
             ends.extend(end.map(|end| (index, end)));
         }
+        if failed.is_some() {
+            // Open MPI frees all requests with errors, also those that it does not name.
+            let named = &self.indices[..ended];
+            let freed = |index: &usize| is_null(self.handles[*index]);
+            let unnamed = |index: &usize| freed(index) && !named.contains(&(*index as i32));
+            ends.extend((0..count).filter(unnamed).map(|index| (index, End::Dead)));
+        }
         ends.sort_unstable_by_key(|(index, _)| *index);
         Ok(ends)
     }

@@ -1,19 +1,23 @@
-/* MPI reports the death of rank 2 itself, as Open MPI 5 does under mpirun --with-ft ulfm. The
- * program replaces functions of MPI by ones that behave so at ranks 0 and 1:
+/* MPI reports the death of rank 3 itself, as Open MPI 5 does under mpirun --with-ft ulfm. The
+ * program replaces functions of MPI by ones that behave so at the living ranks:
  *
- * - A send to rank 2 returns an error.
- * - Testing a receive from any rank returns an error until the death is acknowledged.
+ * - A send to rank 3 returns an error. Rank 0 hears of the death so.
+ * - Testing a receive from any rank returns an error until the death is acknowledged. Rank 1 hears
+ *   of the death so.
  * - Then it returns that error once more with each of the next messages, and does not free the
  *   receive.
+ * - MPI_Testsome frees a send to rank 3, and returns an error that does not name the send. Rank 2
+ *   hears of the death so.
  *
- * Rank 0 hears of the death by a send, rank 1 by a receive. They must go on with each other, and
- * must be told that rank 2 is dead. 3 ranks. */
+ * The living must go on with each other, and must be told that rank 3 is dead. 4 ranks. */
 #include "expect.h"
 #include <llcl_mpi.h>
 
-enum { STALE = 500, ROUNDS = 1000 };
+enum { LIVING = 3, STALE = 500, ROUNDS = 1000 };
 
-static int dead, unreachable, acknowledged, pending, stale, refused;
+static int dead, unreachable, acknowledged, pending, stale, refused, unnamed;
+/* The send to rank 3 that rank 2 has begun. It does not end. */
+static MPI_Request stuck = MPI_REQUEST_NULL;
 
 static int is(int *flag)
 {
@@ -39,18 +43,35 @@ int MPI_Test(MPI_Request *request, int *ended, MPI_Status *status)
 
 int MPI_Testsome(int count, MPI_Request *requests, int *ended, int *indices, MPI_Status *statuses)
 {
-    if (is(&dead) && !is(&acknowledged)) {
-        *ended = 1;
-        indices[0] = 0;
-        statuses[0].MPI_ERROR = MPI_ERR_OTHER;
-        return MPI_ERR_IN_STATUS;
+    *ended = 0;
+    for (int i = 0; i < count; i++)
+        if (stuck != MPI_REQUEST_NULL && requests[i] == stuck) {
+            __atomic_add_fetch(&unnamed, 1, __ATOMIC_RELAXED);
+            stuck = requests[i] = MPI_REQUEST_NULL;
+            return MPI_ERR_IN_STATUS;
+        }
+    if (!is(&dead) || !is(&acknowledged) || is(&stale) >= STALE)
+        return PMPI_Testsome(count, requests, ended, indices, statuses);
+    for (int i = 0; i < count; i++) {
+        int has_ended;
+        PMPI_Request_get_status(requests[i], &has_ended, &statuses[*ended]);
+        if (has_ended) {
+            statuses[*ended].MPI_ERROR = MPI_ERR_OTHER;
+            indices[(*ended)++] = i;
+        }
     }
-    return PMPI_Testsome(count, requests, ended, indices, statuses);
+    return *ended ? MPI_ERR_IN_STATUS : MPI_SUCCESS;
 }
 
 int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    if (is(&unreachable) && to == 2) {
+    if (is(&unreachable) && to == LIVING && rank == 2 && stuck == MPI_REQUEST_NULL) {
+        /* Nobody sends this to itself. */
+        PMPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, &stuck);
+        *request = stuck;
+        return MPI_SUCCESS;
+    }
+    if (is(&unreachable) && to == LIVING) {
         __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED);
         return MPI_ERR_OTHER;
     }
@@ -66,23 +87,23 @@ int MPIX_Comm_failure_ack(MPI_Comm comm)
 
 int MPIX_Comm_failure_get_acked(MPI_Comm comm, MPI_Group *group)
 {
-    const int rank2 = 2;
+    const int last = LIVING;
     MPI_Group all;
     MPI_Comm_group(comm, &all);
-    MPI_Group_incl(all, is(&dead) || is(&unreachable), &rank2, group);
+    MPI_Group_incl(all, is(&dead) || is(&unreachable), &last, group);
     return MPI_Group_free(&all);
 }
 
-/* Reading from rank 2 ends with a status. */
+/* Reading from rank 3 ends with a status. */
 static void read_from_dead(llcl_context_t *context, llcl_read_params_t get, llcl_remote_t source)
 {
     double begun = MPI_Wtime();
     __atomic_store_n(&unreachable, 1, __ATOMIC_RELAXED);
-    get.peer = 2;
+    get.peer = LIVING;
     get.source = source;
     EXPECT(llcl_read(context, &get) == LLCL_ERR_PEER_DEAD);
     EXPECT(MPI_Wtime() - begun < 5);
-    EXPECT(llcl_peer_alive(context, 2) == LLCL_ERR_PEER_DEAD);
+    EXPECT(llcl_peer_alive(context, LIVING) == LLCL_ERR_PEER_DEAD);
 }
 
 int main(int argc, char **argv)
@@ -90,7 +111,7 @@ int main(int argc, char **argv)
     int level;
     llcl_context_t *context;
     llcl_region_t *region;
-    llcl_remote_t all[3];
+    llcl_remote_t all[LIVING + 1];
     uint64_t word = 0;
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
@@ -101,22 +122,23 @@ int main(int argc, char **argv)
     get.destination = llcl_local_address(&word);
     get.size = 8;
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank < 2) {
-        if (rank == 0) {
-            read_from_dead(context, get, all[2]);
-            EXPECT(is(&refused) > 0);
-        }
+    if (rank < LIVING) {
+        uint32_t next = (uint32_t)(rank + 1) % LIVING;
+        if (rank != 1)
+            read_from_dead(context, get, all[LIVING]);
+        EXPECT(rank != 0 || is(&refused));
+        EXPECT(rank != 2 || is(&unnamed) == 1);
         __atomic_store_n(&dead, 1, __ATOMIC_RELAXED);
         for (int round = 0; round < ROUNDS; round++) {
-            get.peer = (uint32_t)(1 - rank);
-            get.source = all[get.peer];
+            get.peer = next;
+            get.source = all[next];
             word = 0;
             EXPECT(llcl_read(context, &get) == LLCL_OK);
-            EXPECT(word == get.peer + 1);
+            EXPECT(word == next + 1);
         }
-        EXPECT(is(&pending) > 0 && is(&stale) == STALE);
-        read_from_dead(context, get, all[2]);
-        EXPECT(llcl_peer_alive(context, (uint32_t)(1 - rank)) == LLCL_OK);
+        EXPECT((rank != 1 || is(&pending)) && is(&stale) >= STALE);
+        read_from_dead(context, get, all[LIVING]);
+        EXPECT(llcl_peer_alive(context, next) == LLCL_OK);
         printf("deaths: rank %d goes on\n", rank);
     }
     __atomic_store_n(&dead, 0, __ATOMIC_RELAXED);

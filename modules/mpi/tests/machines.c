@@ -4,9 +4,9 @@
  *
  *   machines GROUP           GROUP ranks on each machine
  *   machines GROUP death     the last rank is killed, and all others hear of it (*)
- *   machines GROUP transfer  the last rank is killed while all others read its memory in pieces;
- *                            the reads end with a status, and the others read each other's memory
- *                            as before (*)
+ *   machines GROUP transfer  the last rank is killed while all others read and write its memory
+ *                            in large pieces: that ends with a status, and the others read each
+ *                            other's memory as before (*)
  *   machines GROUP member    the last rank is killed in the middle of a round of a collective; the
  *                            others' round ends, and they go on in a team without the dead (*)
  *   machines GROUP leader    as member, and the dead rank is the leader of its node: it sends to
@@ -112,18 +112,20 @@ static void death(llcl_context_t *context)
     _exit(0);
 }
 
-/* Reads LARGE bytes of a peer. */
-static llcl_status_t read_all(llcl_context_t *context, uint32_t peer, const llcl_remote_t *all, unsigned char *to)
+/* Reads or writes LARGE bytes of a peer. */
+static llcl_status_t move(llcl_context_t *context, uint32_t peer, llcl_remote_t remote, unsigned char *bytes, int write)
 {
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
-    get.peer = peer;
-    get.source = all[peer];
-    get.destination = llcl_local_address(to);
-    get.size = LARGE;
-    return llcl_read(context, &get);
+    llcl_write_params_t put = LLCL_WRITE_PARAMS_INIT;
+    get.peer = put.peer = peer;
+    get.source = put.destination = remote;
+    get.destination = put.source = llcl_local_address(bytes);
+    get.size = put.size = LARGE;
+    return write ? llcl_write(context, &put) : llcl_read(context, &get);
 }
 
-/* The last rank is killed in the middle of large reads of its memory. */
+/* The last rank is killed in the middle of large reads and writes of its memory: ranks with an odd
+ * number write. */
 static void transfer(llcl_context_t *context)
 {
     uint32_t last = (uint32_t)size - 1, living[RANKS], peer;
@@ -132,7 +134,7 @@ static void transfer(llcl_context_t *context)
     llcl_remote_t all[RANKS];
     llcl_team_t *team = NULL;
     llcl_status_t status;
-    int reads = -1;
+    int moved = -1;
     EXPECT(llcl_region_allocate_shared(context, LARGE, &region, all) == LLCL_OK);
     memset(llcl_region_address(region), rank + 1, LARGE);
     EXPECT(llcl_allgather_bytes(context, NULL, 0, NULL) == LLCL_OK);
@@ -141,21 +143,21 @@ static void transfer(llcl_context_t *context)
         kill(getpid(), SIGKILL);
     }
     do {
-        status = read_all(context, last, all, bytes);
-        reads++;
+        status = move(context, last, all[last], bytes, rank % 2);
+        moved++;
     } while (status == LLCL_OK);
     EXPECT(status == LLCL_ERR_PEER_DEAD);
-    EXPECT(reads > 0);
+    EXPECT(moved > 0);
     for (peer = 0; peer < last; peer++) {
         living[peer] = peer;
-        EXPECT(read_all(context, peer, all, bytes) == LLCL_OK);
+        EXPECT(move(context, peer, all[peer], bytes, 0) == LLCL_OK);
         EXPECT(bytes[0] == peer + 1 && bytes[LARGE - 1] == peer + 1);
     }
     /* The others have read this rank's memory. */
     EXPECT(llcl_team_create(context, living, last, &team) == LLCL_OK);
     EXPECT(llcl_team_barrier(team) == LLCL_OK);
     EXPECT(llcl_finalize(context) == LLCL_OK);
-    printf("machines: rank %d went on without rank %u, after %d reads\n", rank, last, reads);
+    printf("machines: rank %d went on without rank %u, after %d transfers\n", rank, last, moved);
     fflush(stdout);
     _exit(0);
 }

@@ -1,10 +1,10 @@
-//! What a module says of the memory of its wires, for `llcl-info`.
+//! What a module says of its wires, for `llcl-info`.
 
 use super::{Module, text};
 use std::ffi::c_char;
 
 impl Module {
-    /// The module's line about the memory of its wires; None: it has none.
+    /// The module's line about its wires; None: it has none.
     pub fn describe(self) -> Option<String> {
         let mut line = [0 as c_char; 512];
         let (describe, size) = (self.0.describe?, line.len() - 1);
