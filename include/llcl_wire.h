@@ -229,8 +229,8 @@ typedef struct {
     int32_t (*fence)(llcl_wire_lane_t *, uint32_t peer);
     /* Writes one line for llcl-info, which says what a wire of this module allocates for what may
      * arrive, on each rank and for each peer; and, where that depends on the network's library,
-     * whether it reports deaths (LLCL_WE_LOST). size: the bytes of text, 0 included. No wire need be
-     * open: llcl-info passes 0. May be 0 */
+     * whether it reports deaths (LLCL_WE_LOST). size: the bytes of text, 0 included. No wire need
+     * be open: llcl-info passes 0. May be 0 */
     int32_t (*describe)(llcl_wire_t *, char *text, size_t size);
     /* For processes that the network's own launcher has started (mpirun). All four may be 0.
      * launch: starts the network's library unless the program has done so, and returns this
