@@ -1,5 +1,5 @@
 /* Negotiated-payload active messages. Each thread has one source descriptor, which Prepare fills
- * and Commit uses, and a buffer for clients that pass none to Prepare. */
+ * and Commit or Cancel ends, and a buffer for clients that pass none to Prepare. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -84,12 +84,66 @@ gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *buffer, 
 void *gex_AM_SrcDescAddr(gex_AM_SrcDesc_t prepared) { return (void *)prepared->address; }
 size_t gex_AM_SrcDescSize(gex_AM_SrcDesc_t prepared) { return prepared->size; }
 
-void gexl_commit(gex_AM_SrcDesc_t prepared, gex_AM_Index_t handler, size_t size, void *destination, unsigned n,
-                 const gex_AM_Arg_t *args) {
-    struct gexl_message message = {handler, prepared->kind, (uint8_t)n, prepared->address, size, destination};
+static void check_prepared(gex_AM_SrcDesc_t prepared, const char *call) {
     if (prepared != &source || !source.prepared) {
-        fatal("gex_AM_Commit: this thread has prepared no such message");
+        fatal("%s: this thread has prepared no such message", call);
     }
+}
+
+static int cancel(gex_AM_SrcDesc_t prepared, const char *call, uint8_t kind, bool is_reply) {
+    check_prepared(prepared, call);
+    if (source.kind != kind || source.is_reply != is_reply) {
+        fatal("%s: this thread has prepared a %s%s", call, source.is_reply ? "Reply" : "Request",
+              source.kind == GEXL_LONG ? "Long" : "Medium");
+    }
+    source.prepared = false;
+    return GASNET_OK;
+}
+int gex_AM_CancelRequestMedium(gex_AM_SrcDesc_t prepared, gex_Flags_t flags) {
+    (void)flags;
+    return cancel(prepared, "gex_AM_CancelRequestMedium", GEXL_MEDIUM, false);
+}
+int gex_AM_CancelReplyMedium(gex_AM_SrcDesc_t prepared, gex_Flags_t flags) {
+    (void)flags;
+    return cancel(prepared, "gex_AM_CancelReplyMedium", GEXL_MEDIUM, true);
+}
+int gex_AM_CancelRequestLong(gex_AM_SrcDesc_t prepared, gex_Flags_t flags) {
+    (void)flags;
+    return cancel(prepared, "gex_AM_CancelRequestLong", GEXL_LONG, false);
+}
+int gex_AM_CancelReplyLong(gex_AM_SrcDesc_t prepared, gex_Flags_t flags) {
+    (void)flags;
+    return cancel(prepared, "gex_AM_CancelReplyLong", GEXL_LONG, true);
+}
+
+/* gexl_request() may poll while it waits for credit, and a handler that runs then may prepare a
+ * reply. So the request keeps the buffer, and the reply gets another one. */
+static int commit_request(const struct gexl_message *message, const gex_AM_Arg_t *args, gex_Flags_t flags) {
+    const struct gexl_source before = source;
+    bool owns = source.address == source.own;
+    source.prepared = false;
+    if (owns) {
+        source.own = NULL;
+    }
+    if (gexl_request(before.tm, before.rank, message, args, before.lc, flags)) {
+        if (source.own != before.own) {
+            free(source.own);
+        }
+        source = before; /* the client may commit or cancel it */
+        return 1;
+    }
+    if (owns && source.own) {
+        free(before.own);
+    } else if (owns) {
+        source.own = before.own;
+    }
+    return 0;
+}
+
+int gexl_commit(gex_AM_SrcDesc_t prepared, gex_AM_Index_t handler, size_t size, void *destination, gex_Flags_t flags,
+                unsigned n, const gex_AM_Arg_t *args) {
+    check_prepared(prepared, "gex_AM_Commit");
+    struct gexl_message message = {handler, source.kind, (uint8_t)n, source.address, size, destination};
     if (size > source.size || n != source.args) {
         fatal("gex_AM_Commit: %zu bytes and %u arguments, prepared were %zu and %u", size, n, source.size,
               source.args);
@@ -97,22 +151,9 @@ void gexl_commit(gex_AM_SrcDesc_t prepared, gex_AM_Index_t handler, size_t size,
     if (source.destination && source.destination != destination) {
         fatal("gex_AM_Commit: another destination than the one prepared");
     }
-    source.prepared = false;
     if (source.is_reply) {
-        gexl_reply(source.token, &message, args, source.lc);
-    } else {
-        /* gexl_request() may poll while it waits for credit, and a handler that runs then may
-         * prepare a reply. So the request keeps the buffer, and the reply gets another one. */
-        gex_Event_t *lc = source.lc;
-        void *own = source.address == source.own ? source.own : NULL;
-        if (own) {
-            source.own = NULL;
-        }
-        gexl_request(source.tm, source.rank, &message, args, lc, 0);
-        if (own && source.own) {
-            free(own);
-        } else if (own) {
-            source.own = own;
-        }
+        source.prepared = false;
+        return gexl_reply(source.token, &message, args, source.lc);
     }
+    return commit_request(&message, args, flags);
 }

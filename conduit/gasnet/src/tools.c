@@ -20,7 +20,7 @@ gasnett_tick_t gasnett_ticks_now(void) {
 uint64_t gasnett_release_version(void) {
     return GASNET_RELEASE_VERSION_MAJOR * UINT64_C(1000000) + GASNET_RELEASE_VERSION_MINOR * 10000 + GASNET_RELEASE_VERSION_PATCH;
 }
-const char *gasnett_release_version_str(void) { return "2024.5.0"; }
+const char *gasnett_release_version_str(void) { return "2025.8.0"; }
 
 uint64_t gasnett_gettimeofday_us(void) {
     struct timeval now;

@@ -100,6 +100,12 @@ int main(int argc, char **argv) {
         gex_AM_PrepareRequestMedium(tm, all - 1, NULL, 1, 1, NULL, 0, 0);
     } else if (me == 0 && !strcmp(how, "larger than prepared")) {
         gex_AM_CommitRequestMedium0(gex_AM_PrepareRequestMedium(tm, all - 1, NULL, 1, 8, NULL, 0, 0), 200, 9);
+    } else if (me == 0 && !strcmp(how, "cancelled")) {
+        gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, all - 1, NULL, 1, 8, NULL, 0, 0);
+        gex_AM_CancelRequestMedium(sd, 0);
+        gex_AM_CommitRequestMedium0(sd, 200, 8);
+    } else if (me == 0 && !strcmp(how, "another cancel")) {
+        gex_AM_CancelRequestLong(gex_AM_PrepareRequestMedium(tm, all - 1, NULL, 1, 8, NULL, 0, 0), 0);
     } else if (me == 0 && !strcmp(how, "wrong domain")) {
         gex_AD_t ad;
         gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_FADD, 0);

@@ -25,6 +25,10 @@ gex_AM_SrcDesc_t gex_AM_PrepareRequestLong(gex_TM_t tm, gex_Rank_t rank, const v
                                            unsigned n);
 gex_AM_SrcDesc_t gex_AM_PrepareReplyLong(gex_Token_t token, const void *buffer, size_t least, size_t most,
                                          void *destination, gex_Event_t *lc, gex_Flags_t flags, unsigned n);
+int gex_AM_CancelRequestMedium(gex_AM_SrcDesc_t source, gex_Flags_t flags);
+int gex_AM_CancelReplyMedium(gex_AM_SrcDesc_t source, gex_Flags_t flags);
+int gex_AM_CancelRequestLong(gex_AM_SrcDesc_t source, gex_Flags_t flags);
+int gex_AM_CancelReplyLong(gex_AM_SrcDesc_t source, gex_Flags_t flags);
 void *gex_AM_SrcDescAddr(gex_AM_SrcDesc_t source);
 size_t gex_AM_SrcDescSize(gex_AM_SrcDesc_t source);
 
@@ -43,8 +47,8 @@ struct gexl_message {
 int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *message, const gex_AM_Arg_t *args,
                  gex_Event_t *lc, gex_Flags_t flags);
 int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_AM_Arg_t *args, gex_Event_t *lc);
-void gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, void *destination, unsigned n,
-                 const gex_AM_Arg_t *args);
+int gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, void *destination, gex_Flags_t flags,
+                unsigned n, const gex_AM_Arg_t *args);
 
 /* GEXL_Pn: the parameters for n arguments. GEXL_An: their values. */
 #define GEXL_P0
@@ -129,27 +133,26 @@ void gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, v
         (void)flags;                                                                                           \
         return gexl_reply(token, &message, args + 1, lc);                                                      \
     }
-#define GEXL_COMMITTERS(n)                                                                                     \
-    static inline void gex_AM_CommitRequestMedium##n(gex_AM_SrcDesc_t source, gex_AM_Index_t handler,          \
-                                                     size_t size GEXL_P##n) {                                  \
+/* The functions _v2 return what gexl_commit returns; the ones of specification 0.18 pass no flags. */
+#define GEXL_COMMIT(name, n, destination, ...)                                                           \
+    static inline int gex_AM_Commit##name##n##_v2(__VA_ARGS__, gex_Flags_t flags GEXL_P##n) {                   \
         GEXL_ARGS(n);                                                                                          \
-        gexl_commit(source, handler, size, NULL, n, args + 1);                                                 \
+        return gexl_commit(source, handler, size, destination, flags, n, args + 1);                            \
     }                                                                                                          \
-    static inline void gex_AM_CommitReplyMedium##n(gex_AM_SrcDesc_t source, gex_AM_Index_t handler,            \
-                                                   size_t size GEXL_P##n) {                                    \
+    static inline void gex_AM_Commit##name##n(__VA_ARGS__ GEXL_P##n) {                                         \
         GEXL_ARGS(n);                                                                                          \
-        gexl_commit(source, handler, size, NULL, n, args + 1);                                                 \
-    }                                                                                                          \
-    static inline void gex_AM_CommitRequestLong##n(gex_AM_SrcDesc_t source, gex_AM_Index_t handler,            \
-                                                   size_t size, void *destination GEXL_P##n) {                 \
-        GEXL_ARGS(n);                                                                                          \
-        gexl_commit(source, handler, size, destination, n, args + 1);                                          \
-    }                                                                                                          \
-    static inline void gex_AM_CommitReplyLong##n(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, \
-                                                 void *destination GEXL_P##n) {                                \
-        GEXL_ARGS(n);                                                                                          \
-        gexl_commit(source, handler, size, destination, n, args + 1);                                          \
+        gexl_commit(source, handler, size, destination, 0, n, args + 1);                                       \
     }
+#define GEXL_COMMIT_MEDIUM(name, n) \
+    GEXL_COMMIT(name, n, NULL, gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size)
+#define GEXL_COMMIT_LONG(name, n)                                                                              \
+    GEXL_COMMIT(name, n, destination, gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size,     \
+                void *destination)
+#define GEXL_COMMITTERS(n)                                                                                     \
+    GEXL_COMMIT_MEDIUM(RequestMedium, n)                                                                       \
+    GEXL_COMMIT_MEDIUM(ReplyMedium, n)                                                                         \
+    GEXL_COMMIT_LONG(RequestLong, n)                                                                           \
+    GEXL_COMMIT_LONG(ReplyLong, n)
 GEXL_EACH(GEXL_SENDERS)
 GEXL_EACH(GEXL_COMMITTERS)
 
@@ -178,3 +181,10 @@ GEXL_EACH(GEXL_COMMITTERS)
 #define gex_AM_CommitReplyMedium(...) GEXL_JOIN(gex_AM_CommitReplyMedium, GEXL_N3(__VA_ARGS__))(__VA_ARGS__)
 #define gex_AM_CommitRequestLong(...) GEXL_JOIN(gex_AM_CommitRequestLong, GEXL_N4(__VA_ARGS__))(__VA_ARGS__)
 #define gex_AM_CommitReplyLong(...) GEXL_JOIN(gex_AM_CommitReplyLong, GEXL_N4(__VA_ARGS__))(__VA_ARGS__)
+#define GEXL_JOIN_V2(name, n) GEXL_JOIN_V2_(name, n)
+#define GEXL_JOIN_V2_(name, n) name##n##_v2
+#define gex_AM_CommitRequestMedium_v2(...) \
+    GEXL_JOIN_V2(gex_AM_CommitRequestMedium, GEXL_N4(__VA_ARGS__))(__VA_ARGS__)
+#define gex_AM_CommitReplyMedium_v2(...) GEXL_JOIN_V2(gex_AM_CommitReplyMedium, GEXL_N4(__VA_ARGS__))(__VA_ARGS__)
+#define gex_AM_CommitRequestLong_v2(...) GEXL_JOIN_V2(gex_AM_CommitRequestLong, GEXL_N5(__VA_ARGS__))(__VA_ARGS__)
+#define gex_AM_CommitReplyLong_v2(...) GEXL_JOIN_V2(gex_AM_CommitReplyLong, GEXL_N5(__VA_ARGS__))(__VA_ARGS__)
