@@ -133,9 +133,9 @@ int gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, vo
         (void)flags;                                                                                           \
         return gexl_reply(token, &message, args + 1, lc);                                                      \
     }
-/* The functions _v2 return what gexl_commit returns; the ones of specification 0.18 pass no flags. */
-#define GEXL_COMMIT(name, n, destination, ...)                                                           \
-    static inline int gex_AM_Commit##name##n##_v2(__VA_ARGS__, gex_Flags_t flags GEXL_P##n) {                   \
+/* The functions without _v2 pass no flags, so they are never refused. */
+#define GEXL_COMMIT(name, n, destination, ...)                                                                 \
+    static inline int gex_AM_Commit##name##n##_v2(__VA_ARGS__, gex_Flags_t flags GEXL_P##n) {                  \
         GEXL_ARGS(n);                                                                                          \
         return gexl_commit(source, handler, size, destination, flags, n, args + 1);                            \
     }                                                                                                          \
@@ -146,7 +146,7 @@ int gexl_commit(gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size, vo
 #define GEXL_COMMIT_MEDIUM(name, n) \
     GEXL_COMMIT(name, n, NULL, gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size)
 #define GEXL_COMMIT_LONG(name, n)                                                                              \
-    GEXL_COMMIT(name, n, destination, gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size,     \
+    GEXL_COMMIT(name, n, destination, gex_AM_SrcDesc_t source, gex_AM_Index_t handler, size_t size,            \
                 void *destination)
 #define GEXL_COMMITTERS(n)                                                                                     \
     GEXL_COMMIT_MEDIUM(RequestMedium, n)                                                                       \
