@@ -2720,15 +2720,22 @@ typedef struct llcl_coll_info_t {
     uint32_t steps;
     /**
      * Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch
-     * memory, copies of buffers that peers do not map, and data about the other ranks.
+     * memory, copies of buffers that peers do not map, and data about the other ranks that the
+     * steps name. LLCL_COLL_MEMORY limits the sum over all plans. docs/collectives.md has the
+     * formula.
      */
     uint64_t memory;
     /** How often the plan was started. */
     uint64_t rounds;
+    /**
+     * The part of `memory` that this process alone maps, without what malloc adds. The other part
+     * is shared.
+     */
+    uint64_t memory_private;
 } llcl_coll_info_t;
 
 /** Its size, and else zeroes: `llcl_coll_info_t it = LLCL_COLL_INFO_INIT;`. */
-#define LLCL_COLL_INFO_INIT {sizeof(llcl_coll_info_t), NULL, NULL, 0, 0, 0, 0, 0, 0}
+#define LLCL_COLL_INFO_INIT {sizeof(llcl_coll_info_t), NULL, NULL, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * A user's reduction: `result[i] = left[i] op right[i]` for `count` elements of the plan's type,

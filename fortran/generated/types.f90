@@ -247,7 +247,7 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_coll_info_t
-    integer(c_int64_t) :: struct_size = 56
+    integer(c_int64_t) :: struct_size = 64
     type(c_ptr) :: algorithm = c_null_ptr
     type(c_ptr) :: reason = c_null_ptr
     integer(c_int32_t) :: engine = 0
@@ -256,6 +256,7 @@ module llcl_types
     integer(c_int32_t) :: steps = 0
     integer(c_int64_t) :: memory = 0
     integer(c_int64_t) :: rounds = 0
+    integer(c_int64_t) :: memory_private = 0
   end type
 
   type, bind(c) :: llcl_coll_params_t

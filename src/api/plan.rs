@@ -199,10 +199,15 @@ pub struct llcl_coll_info_t {
     /// Steps of this rank in a round.
     pub steps: u32,
     /// Bytes that the plan takes at this rank until it is freed: steps, signal words, scratch
-    /// memory, copies of buffers that peers do not map, and data about the other ranks.
+    /// memory, copies of buffers that peers do not map, and data about the other ranks that the
+    /// steps name. LLCL_COLL_MEMORY limits the sum over all plans. docs/collectives.md has the
+    /// formula.
     pub memory: u64,
     /// How often the plan was started.
     pub rounds: u64,
+    /// The part of `memory` that this process alone maps, without what malloc adds. The other part
+    /// is shared.
+    pub memory_private: u64,
 }
 
 /// Starts the next round of a plan: tells the other ranks that this rank's buffers are ready, and
@@ -324,6 +329,7 @@ pub unsafe extern "C" fn llcl_coll_query(
             steps: about.steps,
             memory: about.memory,
             rounds,
+            memory_private: about.private,
         };
         // SAFETY: as above.
         unsafe { give(info, "info", answer) }

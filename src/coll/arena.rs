@@ -58,7 +58,7 @@ pub struct Block {
     /// Its length.
     pub bytes: u64,
     /// Bytes of the block's user in private memory, which count with the block.
-    private: u64,
+    pub private: u64,
 }
 
 // SAFETY: as above.

@@ -124,6 +124,7 @@ impl Rounds {
         for plan in &self.more {
             let (other, _, its) = plan.about();
             about.memory += other.memory;
+            about.private += other.private;
             rounds += its;
         }
         (about, texts, rounds)

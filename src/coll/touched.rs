@@ -7,12 +7,12 @@ use crate::coll::problem::{Block, Operation, Problem};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// The ranges of the input buffer that are read.
-    pub send: Vec<Block>,
+    pub send: Box<[Block]>,
     /// The ranges of the output buffer that are read at the beginning: the vector of a broadcast's
     /// root, or the contribution of a rank in place.
-    pub held: Vec<Block>,
+    pub held: Box<[Block]>,
     /// The ranges of the output buffer that are written.
-    pub written: Vec<Block>,
+    pub written: Box<[Block]>,
 }
 
 /// The ranges of `rank`'s buffers. Of `problem.varied` only the rows of this rank are used. The
@@ -80,7 +80,7 @@ pub fn overlap(one: &[Block], other: &[Block], shift: i128) -> bool {
 
 /// Sorts the ranges, drops empty ones and joins those that are adjacent or overlap. An end beyond
 /// the largest number becomes that number.
-pub fn merged(mut blocks: Vec<Block>) -> Vec<Block> {
+pub fn merged(mut blocks: Vec<Block>) -> Box<[Block]> {
     blocks.retain(|block| block.size > 0);
     blocks.sort_unstable_by_key(|block| block.offset);
     let mut all: Vec<Block> = Vec::new();
@@ -93,7 +93,7 @@ pub fn merged(mut blocks: Vec<Block>) -> Vec<Block> {
             _ => all.push(block),
         }
     }
-    all
+    all.into()
 }
 
 #[cfg(test)]
@@ -108,10 +108,10 @@ mod tests {
     fn neighbours_are_put_together_and_empty_blocks_have_no_place() {
         let blocks = [(8, 4), (0, 2), (u64::MAX, 0), (12, 1), (9, 1), (2, 3), (40, 4)];
         let all = merged(blocks.map(|(offset, size)| block(offset, size)).to_vec());
-        assert_eq!(all, [block(0, 5), block(8, 5), block(40, 4)]);
+        assert_eq!(*all, [block(0, 5), block(8, 5), block(40, 4)]);
         assert_eq!(extent(&all), 44);
         assert_eq!(extent(&merged(vec![block(u64::MAX - 1, 9)])), u64::MAX);
-        assert_eq!((merged(vec![block(3, 0)]), extent(&[])), (Vec::new(), 0));
+        assert_eq!((merged(vec![block(3, 0)]).len(), extent(&[])), (0, 0));
     }
 
     #[test]

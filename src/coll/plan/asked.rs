@@ -324,7 +324,7 @@ impl Asked {
                 self.count
             );
         }
-        let in_bytes = |blocks: Vec<Block>, name: &str| {
+        let in_bytes = |blocks: Box<[Block]>, name: &str| {
             let elements = extent(&blocks);
             if elements.checked_mul(width).is_none_or(|bytes| bytes > i64::MAX as u64) {
                 let from = match (self.form, name) {

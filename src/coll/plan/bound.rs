@@ -65,6 +65,11 @@ impl Bound {
     pub(super) fn places(&self) -> [Address; 2] {
         [self.sides[0].place(), self.sides[1].place()]
     }
+
+    /// Bytes of the copies, which the plan keeps.
+    pub(super) fn copied(&self) -> u64 {
+        self.sides.iter().filter_map(|side| side.copy.get()).map(|copy| copy.bytes).sum()
+    }
 }
 
 impl Plan {

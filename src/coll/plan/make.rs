@@ -4,22 +4,23 @@
 use crate::coll::agreement::Failure;
 use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
-use crate::coll::arena::{self, Arena};
+use crate::coll::arena;
 use crate::coll::plan::asked::{Asked, Checked, Form, Side};
 use crate::coll::plan::attach::{Attached, BlockHead, SESSION, attach};
 use crate::coll::plan::bound::Bound;
+use crate::coll::plan::bytes::{self, Layout, Parts};
 use crate::coll::plan::compare::{Agreed, agree, varied};
 use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{About, Bounce, Engine, Far, Plan};
 use crate::coll::problem::{Block, Problem};
 use crate::coll::runner::binding::BINDING;
-use crate::coll::runner::members::{Members, Memory, known};
+use crate::coll::runner::members::{Memory, known};
 use crate::coll::runner::posted::posted;
-use crate::coll::runner::put_receiver::{Owner, PutReceiver, Shadow};
+use crate::coll::runner::put_receiver::{Owner, PutReceiver};
 use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::NO_TAIL;
 use crate::coll::runner::record::{Record, compile, edges, tail};
-use crate::coll::runner::session::{self, Session};
+use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{Combiner, Stage};
 use crate::coll::schedule::{Program, Space};
 use crate::coll::select;
@@ -49,18 +50,6 @@ enum BufferUse {
     /// The user's buffer, which peers do not map. Only steps of this rank access it, and only this
     /// rank runs them.
     Own,
-}
-
-/// The memory that a plan needs at this rank.
-struct Layout {
-    /// Signal words of each queue.
-    words: Vec<usize>,
-    /// The offsets in the block at which the plan's own Send, Receive and Scratch begin.
-    starts: [u64; 3],
-    /// Bytes of the block.
-    total: u64,
-    /// Bytes of private memory of this process.
-    private: u64,
 }
 
 /// Makes a plan. Collective over the team.
@@ -109,7 +98,7 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     PlanBuilder { team, asked, checked, problem, choice, name }.build()
 }
 
-/// About how many bytes of private memory make() needs.
+/// About how many bytes of private memory make() needs until the plan is made.
 fn takes(ranks: u64) -> u64 {
     4096 * ranks
 }
@@ -132,8 +121,9 @@ impl PlanBuilder<'_> {
         let mut known = known(&program, self.team.me, self.team.size());
         known.retain(|rank| self.is_near(*rank) || program.far.contains(rank));
         let ways = self.ways();
-        let layout = self.layout(&program, records.len(), &known, ways);
-        let made = self.team.arena.allocate(layout.total, layout.private);
+        let layout = self.layout(&program, records.len(), ways);
+        let private = self.private(&program, &known, ways, layout.words.len());
+        let made = self.team.arena.allocate(layout.total, private);
         if let Ok(made) = &made {
             self.lay_out((made, ways), &layout, &program, &records);
         }
@@ -169,9 +159,9 @@ impl PlanBuilder<'_> {
     /// The receiver of puts from ranks of other nodes. It is registered before attach(), since a
     /// peer may put as soon as it has made the plan.
     fn put_receiver(&self, program: &Program) -> Option<Arc<PutReceiver>> {
-        let ranks = program.far.iter().map(|rank| (self.team.peers[*rank], *rank));
+        let far = program.far.iter().map(|rank| (self.team.peers[*rank], *rank as u32));
         let services = &self.team.services;
-        let make = || Arc::new(PutReceiver::new(services.background.clone(), ranks.collect()));
+        let make = || Arc::new(PutReceiver::new(services.background.clone(), far));
         let put_receiver = (!program.far.is_empty()).then(make);
         if let Some(put_receiver) = &put_receiver {
             services.routes.control_messages().register(self.name, put_receiver.clone());
@@ -196,36 +186,39 @@ impl PlanBuilder<'_> {
         Ok(program)
     }
 
-    fn layout(
-        &self,
-        program: &Program,
-        records: usize,
-        known: &BTreeSet<usize>,
-        ways: [BufferUse; 2],
-    ) -> Layout {
-        let lines = |bytes: u64| bytes.next_multiple_of(64);
-        let bounced = |way: BufferUse, bytes: u64| match way {
+    fn layout(&self, program: &Program, steps: usize, ways: [BufferUse; 2]) -> Layout {
+        let checked = &self.checked;
+        let sides = [(ways[0], checked.send.0), (ways[1], checked.receive.0)];
+        let sides = sides.map(|(way, bytes)| match way {
             BufferUse::Bound => BINDING,
             BufferUse::Bounced => bytes,
             BufferUse::Mapped | BufferUse::Own => 0,
-        };
-        let words = session::words(program, self.team.size());
-        let send = SESSION + session::size(&words, records) as u64;
-        let receive = send + lines(bounced(ways[0], self.checked.send.0));
-        let scratch = receive + lines(bounced(ways[1], self.checked.receive.0));
-        let total = Arena::rounded(scratch + u64::from(program.turns) * lines(program.scratch));
+        });
+        Layout::new(program, self.team.size(), steps, sides)
+    }
+
+    /// Bytes of private memory of this process.
+    fn private(
+        &self,
+        program: &Program,
+        known: &BTreeSet<usize>,
+        ways: [BufferUse; 2],
+        queues: usize,
+    ) -> u64 {
         let touched = &self.checked.touched;
-        let blocks = [&touched.send, &touched.held, &touched.written].map(Vec::len);
-        let posted = match program.far.len() {
-            0 => 0,
-            far => PutSender::bytes(edges(program).len()) + far * Shadow::bytes(words.len()),
+        let blocks = [(0, &touched.send), (1, &touched.held), (1, &touched.written)];
+        let used = |as_: BufferUse| {
+            let used = blocks.iter().filter(move |(side, _)| ways[*side] == as_);
+            used.map(|(_, blocks)| &***blocks).collect()
         };
-        let private = size_of::<Plan>()
-            + posted
-            + Members::bytes(known, self.team.size())
-            + blocks.iter().filter(|_| ways.contains(&BufferUse::Bounced)).sum::<usize>()
-                * size_of::<Bounce>();
-        Layout { words, starts: [send, receive, scratch], total, private: private as u64 }
+        let parts = Parts {
+            bounced: used(BufferUse::Bounced),
+            bound: used(BufferUse::Bound),
+            // A byte ends each of them.
+            texts: self.choice.0.name.len() + self.choice.1.len() + 2,
+            has_function: matches!(self.checked.combiner, Some(Combiner::User(..))),
+        };
+        bytes::private(program, known, self.team.size(), queues, &parts)
     }
 
     fn engine(&self) -> Engine {
@@ -377,20 +370,22 @@ impl PlanBuilder<'_> {
             blocks.iter().filter(|_| bounced).map(bounce).collect::<Vec<_>>()
         };
         let (send, receive) = ((asked.send, 0), (asked.receive, 1));
-        let mut inputs = bounces(send, &checked.touched.send);
-        inputs.extend(bounces(receive, &checked.touched.held));
-        let outputs = bounces(receive, &checked.touched.written);
+        let touched = &checked.touched;
+        let inputs = [bounces(send, &touched.send), bounces(receive, &touched.held)].concat();
+        let outputs = bounces(receive, &touched.written);
         let about = About {
             algorithm: choice.0.name,
             engine,
             shared: own.shared,
             queues: own.session.queues() as u32,
             steps: records.len() as u32,
-            memory: layout.total + layout.private,
+            memory: made.bytes + made.private,
+            private: made.private,
         };
         let put_sender = (!program.far.is_empty())
             .then(|| Arc::new(PutSender::new(team.services.clone(), name, edges(program).len())));
-        let far = put_receiver.map(|put_receiver| Far { name, put_receiver, _shadows: shadows });
+        let far =
+            put_receiver.map(|put_receiver| Far { name, put_receiver, _shadows: shadows.into() });
         let stage = Stage {
             put_sender,
             me: team.me,

@@ -10,10 +10,9 @@
 pub mod asked;
 mod attach;
 mod bound;
+mod bytes;
 pub mod compare;
 pub mod make;
-#[cfg(test)]
-mod memory;
 mod policy;
 mod quiet;
 mod start;
@@ -67,6 +66,8 @@ pub struct About {
     pub steps: u32,
     /// Bytes that the plan takes at this rank, in the arena and in private memory.
     pub memory: u64,
+    /// Of these, bytes in private memory.
+    pub private: u64,
 }
 
 /// A part of a buffer that peers do not map, and its copy in the session.
@@ -93,7 +94,7 @@ pub struct Far {
     /// The name of the plan, equal at all ranks.
     name: u64,
     put_receiver: Arc<PutReceiver>,
-    _shadows: Vec<Shadow>,
+    _shadows: Box<[Shadow]>,
 }
 
 /// How often a testing thread yields its core while another thread ends the round.
@@ -111,8 +112,8 @@ pub struct Plan {
     block: arena::Block,
     about: About,
     texts: [CString; 2],
-    inputs: Vec<Bounce>,
-    outputs: Vec<Bounce>,
+    inputs: Box<[Bounce]>,
+    outputs: Box<[Bounce]>,
     /// The buffers' places, if each start may set them anew.
     bound: Option<Bound>,
     /// Connections to ranks of other nodes, if the program names any.
@@ -185,8 +186,8 @@ impl Plan {
             block,
             about,
             texts,
-            inputs,
-            outputs,
+            inputs: inputs.into(),
+            outputs: outputs.into(),
             bound,
             far,
             on_complete,
@@ -211,7 +212,9 @@ impl Plan {
 
     /// The properties, the names of algorithm and reason as C strings, and the number of starts.
     pub fn about(&self) -> (About, &[CString; 2], u64) {
-        (self.about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
+        let copies = self.bound.as_ref().map_or(0, Bound::copied);
+        let about = About { memory: self.about.memory + copies, ..self.about };
+        (about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
     }
 
     /// Whether the next round may be started: the round before has ended, and its end was reported

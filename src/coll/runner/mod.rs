@@ -19,3 +19,9 @@ pub mod session;
 pub mod shared;
 pub mod stepping;
 mod worklist;
+
+/// Bytes that an Arc allocates: the object behind its two counts.
+pub const fn in_arc<T>() -> usize {
+    let counts = 2 * size_of::<usize>();
+    size_of::<T>() + if align_of::<T>() > counts { align_of::<T>() } else { counts }
+}

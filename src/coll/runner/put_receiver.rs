@@ -7,18 +7,20 @@
 //! steps itself, since a step may call a function of the user, which must not run while the role is
 //! held.
 
+use crate::coll::runner::in_arc;
 use crate::coll::runner::members::{Member, Memory};
 use crate::coll::runner::put_sender::{PlanMessage, Put, Signal};
 use crate::coll::runner::queue::{NO_TAIL, full_fence, signal};
 use crate::coll::runner::session::{self, Session};
 use crate::coll::runner::shared::Stage;
+use crate::coll::schedule::QUEUES;
 use crate::core::background::Background;
 use crate::engine::by_caller::copy;
 use crate::engine::control_messages::{ControlReceiver, Words};
 use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::status::Status;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Private memory for the session of a rank of another node. It has only that rank's signal words
@@ -57,20 +59,24 @@ pub trait Owner: Send + Sync {
     fn stage(&self) -> &Stage;
 }
 
-/// The state of one edge: the number of the next control message, and the messages that have
-/// overtaken it.
-#[derive(Default)]
-struct Arrivals {
-    next: u32,
-    ahead: BTreeMap<u32, Put>,
+/// A far rank, as a sender of control messages.
+struct Sender {
+    /// Its number in the world.
+    peer: u32,
+    /// Its number in the team.
+    rank: u32,
+    /// By queue of the sender: the number of the next control message.
+    next: [u32; QUEUES],
 }
 
 struct State {
     owner: Option<Weak<dyn Owner>>,
     /// Control messages that came before there was an owner.
     early: Vec<(u32, Words, Box<[u8]>)>,
-    /// The edges, by the sender's rank and queue.
-    edges: HashMap<(usize, u8), Arrivals>,
+    /// The far ranks, by number in the world.
+    senders: Box<[Sender]>,
+    /// Puts that have overtaken others, by the sender's number in the team, queue and number.
+    ahead: BTreeMap<(u32, u8, u32), Put>,
     /// The round after whose end the plan fails, and the status.
     fails: Option<(u32, Status)>,
     closed: bool,
@@ -79,17 +85,25 @@ struct State {
 /// See the head of the file.
 pub struct PutReceiver {
     background: Arc<Background>,
-    /// Team ranks of the far ranks, by world rank.
-    ranks: HashMap<u32, usize>,
     state: Mutex<State>,
 }
 
 impl PutReceiver {
-    /// For a plan that is being made. `ranks`: the team ranks of the far ranks, by world rank.
-    pub fn new(background: Arc<Background>, ranks: HashMap<u32, usize>) -> PutReceiver {
-        let (early, edges) = (Vec::new(), HashMap::new());
-        let state = State { owner: None, early, edges, fails: None, closed: false };
-        PutReceiver { background, ranks, state: Mutex::new(state) }
+    /// For a plan that is being made. `far`: the numbers of the far ranks in the world and in the
+    /// team.
+    pub fn new(background: Arc<Background>, far: impl Iterator<Item = (u32, u32)>) -> PutReceiver {
+        let sender = |(peer, rank)| Sender { peer, rank, next: [0; QUEUES] };
+        let mut senders = far.map(sender).collect::<Box<_>>();
+        senders.sort_unstable_by_key(|sender| sender.peer);
+        let (early, ahead) = (Vec::new(), BTreeMap::new());
+        let state = State { owner: None, early, senders, ahead, fails: None, closed: false };
+        PutReceiver { background, state: Mutex::new(state) }
+    }
+
+    /// Bytes in this process's memory for so many far ranks, without control messages that came
+    /// early or have overtaken others.
+    pub fn bytes(far: usize) -> usize {
+        in_arc::<PutReceiver>() + far * size_of::<Sender>()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -121,7 +135,8 @@ impl PutReceiver {
 
     fn take(&self, state: &mut State, source: u32, words: Words, bytes: &[u8]) {
         let owner = state.owner.as_ref().and_then(Weak::upgrade);
-        let (Some(owner), Some(rank)) = (owner, self.ranks.get(&source)) else { return };
+        let found = state.senders.binary_search_by_key(&source, |sender| sender.peer);
+        let (Some(owner), Ok(at)) = (owner, found) else { return };
         let stage = owner.stage();
         match PlanMessage::decode(words) {
             Some(PlanMessage::Failed(status, 0)) => stage.fail(status),
@@ -134,30 +149,34 @@ impl PutReceiver {
                 if let Err(status) = store(stage, put, bytes) {
                     return stage.fail(status);
                 }
-                self.signal(state, stage, *rank, put);
+                self.signal((state, at), stage, put);
             }
             None => stage.fail(Status::ERR_INTERNAL),
         }
     }
 
     /// Stores the signals of an edge in their order, up to the first control message that is
-    /// missing.
-    fn signal(&self, state: &mut State, stage: &Stage, rank: usize, put: Put) {
-        let arrivals = state.edges.entry((rank, put.queue)).or_default();
+    /// missing. `at`: the place of the sender.
+    fn signal(&self, (state, at): (&mut State, usize), stage: &Stage, put: Put) {
+        let sender = &mut state.senders[at];
+        let (rank, queue) = (sender.rank, put.queue);
+        let Some(next) = sender.next.get_mut(usize::from(queue)) else {
+            return stage.fail(Status::ERR_INTERNAL);
+        };
         // Most control messages come in order, and need no place in `ahead`.
         let mut turn = Some(put);
-        if put.sequence != arrivals.next {
-            arrivals.ahead.insert(put.sequence, put);
+        if put.sequence != *next {
+            state.ahead.insert((rank, queue, put.sequence), put);
             turn = None;
         }
         let mut signalled = 0_u32;
         while let Some(put) = turn {
-            arrivals.next = arrivals.next.wrapping_add(1);
-            match store_signal(stage, rank, put) {
+            *next = next.wrapping_add(1);
+            match store_signal(stage, rank as usize, put) {
                 Ok(queue) => signalled |= queue.map_or(0, |queue| 1 << queue),
                 Err(status) => return stage.fail(status),
             }
-            turn = arrivals.ahead.remove(&arrivals.next);
+            turn = state.ahead.remove(&(rank, queue, *next));
         }
         if signalled == 0 {
             return;

@@ -7,6 +7,7 @@
 
 mod room;
 
+use crate::coll::runner::in_arc;
 use crate::coll::runner::members::Members;
 use crate::coll::schedule::QUEUES;
 use crate::core::services::Services;
@@ -141,7 +142,7 @@ impl PutSender {
 
     /// Bytes in this process's memory, without posted control messages.
     pub fn bytes(edges: usize) -> usize {
-        size_of::<PutSender>() + size_of::<Answers>() + edges * size_of::<AtomicU32>()
+        in_arc::<PutSender>() + in_arc::<Answers>() + edges * size_of::<AtomicU32>()
     }
 
     /// Whether a queue waits for room: its next step cannot be run now.

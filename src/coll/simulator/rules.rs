@@ -214,7 +214,9 @@ fn verify_touched(allowed: &[Touched], action: Action) -> Result<(), String> {
         let (fits, verb) = match (place.space, at + 1 == places.len()) {
             (Space::Scratch, _) => (true, ""),
             (Space::Send, _) => (inside(send), "reads"),
-            (Space::Receive, false) => (inside(&merged([&held[..], written].concat())), "reads"),
+            (Space::Receive, false) => {
+                (inside(&merged([&held[..], &written[..]].concat())), "reads")
+            }
             (Space::Receive, true) => (inside(written), "writes"),
         };
         if !fits {
