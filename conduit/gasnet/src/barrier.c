@@ -9,6 +9,7 @@
  * The named barrier of GASNet-1 uses the same algorithm; its words also carry the names. */
 #include "internal.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 _Atomic int teams_open;
@@ -118,6 +119,15 @@ void gex_Coll_BarrierBlocking(gex_TM_t tm, gex_Flags_t flags) {
 }
 
 void meet(struct team *team) { gex_Coll_BarrierBlocking(&team->head, 0); }
+
+void meet_without_handlers(struct team *team) {
+    gex_Event_t event = gex_Coll_BarrierNB(&team->head, 0);
+    for (unsigned rounds = 1; event && gexl_event_test(event); rounds++) {
+        if (rounds % job.yield_after == 0) {
+            sched_yield();
+        }
+    }
+}
 
 /* Events. */
 static bool has_ended(gex_Event_t event) {

@@ -196,6 +196,9 @@ void team_forget(struct team *team);
 /* A barrier that polls. The conduit calls it before a call of libllcl that waits for other ranks
  * without polling. */
 void meet(struct team *team);
+/* A barrier during which this thread runs no handler. All ranks of the team are in the same
+ * collective call already, so none of them waits for an answer of a handler. */
+void meet_without_handlers(struct team *team);
 /* team.c */
 struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags);
 void team_begin(void);

@@ -230,7 +230,9 @@ int gex_Segment_Attach(gex_Segment_t *segment, gex_TM_t tm, uintptr_t size) {
     bind(&job.ep, *segment);
     struct notice mine = {1, {card_of(&job.ep)}};
     exchange(job.world, &mine);
-    meet(job.world);
+    /* Ranks that have left this barrier may send. Their handlers wait until the client polls, because
+     * they may use what the client makes ready after the attach. */
+    meet_without_handlers(job.world);
     return GASNET_OK;
 }
 
