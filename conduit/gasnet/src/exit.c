@@ -19,7 +19,10 @@ static __thread bool in_signal;
 static void end_by(int number) {
     struct sigaction quit;
     in_signal = true;
-    if (sigaction(SIGQUIT, NULL, &quit) == 0 && quit.sa_handler != SIG_DFL && quit.sa_handler != SIG_IGN) {
+    /* A client that has called gasnet_exit is not told: the launcher may send SIGTERM to ranks that
+     * are about to end with another code than 0. */
+    if (!atomic_load(&job.leaving) && sigaction(SIGQUIT, NULL, &quit) == 0 && quit.sa_handler != SIG_DFL &&
+        quit.sa_handler != SIG_IGN) {
         raise(SIGQUIT);
     }
     /* The client's handler has returned, or the client has none. */
@@ -99,15 +102,23 @@ static bool all_leave(void) {
     return true;
 }
 
+/* Set in the thread that calls leave() first. */
+static __thread bool leaves;
+
 static void leave(int code) {
+    int first = 0;
     if (!job.context) {
         return;
     }
-    if (atomic_exchange(&job.leaving, 1)) {
+    if (leaves) {
+        _exit(job.leaving & 255); /* the client's handler of a signal has interrupted this thread's leave() */
+    }
+    if (!atomic_compare_exchange_strong(&job.leaving, &first, 256 | code)) {
         for (;;) {
             pause(); /* another thread is already ending this process */
         }
     }
+    leaves = true;
     fflush(NULL);
     bool together = job.world && all_leave();
     if (together && !in_handler() && !in_signal && atomic_load(&threads_seen) == 1) {
@@ -121,7 +132,7 @@ static void leave(int code) {
 static void leave_at_exit(int code, void *nothing) {
     (void)nothing;
     if (!atomic_load(&job.leaving)) {
-        leave(code);
+        leave(code & 255);
     }
 }
 

@@ -127,7 +127,7 @@ struct job {
     size_t medium;             /* most bytes of a medium message between any two ranks */
     unsigned yield_after;      /* a waiting thread yields its core after so many polls */
     int wait_mode;
-    _Atomic int leaving;
+    _Atomic int leaving; /* 0, or 256 plus the exit code: a thread of this rank is in gasnet_exit */
 };
 extern struct job job;
 

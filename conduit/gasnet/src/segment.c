@@ -230,8 +230,8 @@ int gex_Segment_Attach(gex_Segment_t *segment, gex_TM_t tm, uintptr_t size) {
     bind(&job.ep, *segment);
     struct notice mine = {1, {card_of(&job.ep)}};
     exchange(job.world, &mine);
-    /* Ranks that have left this barrier may send. Their handlers wait until the client polls, because
-     * they may use what the client makes ready after the attach. */
+    /* Ranks that have left this barrier may send messages, whose handlers may use what the client
+     * makes ready after the attach: so this thread runs them only when the client polls. */
     meet_without_handlers(job.world);
     return GASNET_OK;
 }

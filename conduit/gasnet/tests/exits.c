@@ -1,6 +1,7 @@
 /* Does a job end with the code that gasnet_exit gets: from all ranks, from one, in a handler, by a
- * return from main, in a signal handler? Does a signal that ends the job run the client's handler
- * of SIGQUIT? The first argument chooses the case. tests/run checks the exit code. */
+ * return from main, in a signal handler, twice because a signal interrupts gasnet_exit? Does a
+ * signal that ends the job run the client's handler of SIGQUIT? The first argument chooses the
+ * case. tests/run checks the exit code. */
 #include "t.h"
 #include <signal.h>
 
@@ -11,6 +12,10 @@ static void told(int number) {
     if (write(2, sentence, sizeof sentence - 1) < 0) {
         _exit(1);
     }
+}
+static void leave_again(int number) {
+    (void)number;
+    gasnet_exit(1);
 }
 static void leave(gex_Token_t token) {
     (void)token;
@@ -37,6 +42,10 @@ int main(int argc, char **argv) {
     } else if (!strcmp(how, "signal") && me == all - 1) {
         signal(SIGQUIT, quit);
         kill(getpid(), SIGINT);
+    } else if (!strcmp(how, "twice") && me == 0) {
+        signal(SIGALRM, leave_again);
+        ualarm(50000, 0); /* while gasnet_exit waits for the other ranks, which do not exit */
+        gasnet_exit(4);
     } else if (!strcmp(how, "told") && me == 0) {
         gasnet_exit(3);
     } else if (!strcmp(how, "told")) {
