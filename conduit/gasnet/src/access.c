@@ -9,19 +9,20 @@ struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t 
     if (rank >= tm->size) {
         fatal("rank %u of a team of %u", rank, tm->size);
     }
-    const struct gexl_place *place = &tm->places[rank];
+    const struct gexl_place *place = &gexl_places(tm)[rank];
     struct far_place found = {gex_TM_TranslateRankToJobrank(tm, rank), NULL, LLCL_REMOTE_INIT};
     unsigned char *here;
-    if (gexl_mapped(tm, rank, address, size, &here)) {
+    if (gexl_inside(tm, rank, address, size, &here)) {
         found.here = here;
         return found;
     }
-    uintptr_t all = place->far ? place->far->size : place->size, offset = (uintptr_t)address - place->base;
-    if (!place->far || offset > all || size > all - offset) {
+    const struct gexl_far *far = far_of(place);
+    uintptr_t all = far ? far->size : place->size, offset = (uintptr_t)address - place->base;
+    if (!far || offset > all || size > all - offset) {
         fatal("%zu bytes at %p are not in the segment of rank %u, which has %zu bytes at %p", size, address,
               found.jobrank, (size_t)all, (void *)place->base);
     }
-    found.remote = llcl_at(place->far->remote, offset);
+    found.remote = llcl_at(far->remote, offset);
     return found;
 }
 

@@ -292,7 +292,7 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
     if (in_handler()) {
         fatal("a request in a handler, where only replies may be sent");
     }
-    const struct team *team = (const struct team *)tm;
+    const struct team *team = team_of(tm);
     unsigned route = ROUTE(team->from, team->index);
     if (!job.eps[team->from]->handlers) {
         fatal("a request from endpoint %u, which has no GEX_EP_CAPABILITY_AM", team->from);

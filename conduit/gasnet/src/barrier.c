@@ -88,7 +88,7 @@ void team_forget(struct team *team) {
 }
 
 gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) {
-    struct team *team = (struct team *)tm;
+    struct team *team = team_of(tm);
     (void)flags;
     must_be_up("gex_Coll_BarrierNB");
     must_be_a_team(tm, "gex_Coll_BarrierNB");

@@ -287,7 +287,7 @@ void collectives_advance(struct team *team) {
 
 /* Begins an operation. Returns GEX_EVENT_INVALID if it has ended already. */
 static gex_Event_t begin(gex_TM_t tm, const struct operation *wanted) {
-    struct team *team = (struct team *)tm;
+    struct team *team = team_of(tm);
     struct operation *operation = malloc(sizeof *operation), **last;
     uint64_t piece = piece_of(&wanted->wish);
     if (!operation) {

@@ -84,13 +84,11 @@ gex_TM_t gex_TM_Pair(gex_EP_t ep, gex_EP_Index_t remote) {
     pthread_mutex_lock(&making);
     struct team **pair = &pairs[ep->index][remote];
     if (!*pair) {
-        if (!(*pair = calloc(1, sizeof **pair))) {
-            fatal("gex_TM_Pair: no memory");
-        }
-        (*pair)->head = (struct gexl_tm){places_of(remote), job.rank, job.size, NULL};
+        *pair = team_allocate(job.rank, job.size);
         (*pair)->from = ep->index;
         (*pair)->index = remote;
         (*pair)->is_pair = true;
+        team_list(*pair);
     }
     gex_TM_t head = &(*pair)->head;
     pthread_mutex_unlock(&making);

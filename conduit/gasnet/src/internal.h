@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "gasnet.h"
 
@@ -80,9 +81,8 @@ struct gexl_event {
 
 struct operation;
 struct plan;
-/* A team or a pair. Clients see `head`, its first member. */
+/* A team or a pair. Clients see `head`, its last member, and the places behind it. */
 struct team {
-    struct gexl_tm head;
     bool is_pair;
     gex_EP_Index_t from;  /* pair: this rank's endpoint */
     gex_EP_Index_t index; /* pair: the peers' endpoint */
@@ -102,8 +102,19 @@ struct team {
     const void *data;
     bool listed;               /* the team is in the list of teams with barriers or collectives under way */
     struct team *next;         /* in that list */
-    struct team *next_of_all;  /* in the list of teams that have a copy of the world's places */
+    struct team *next_of_all;  /* in the list of all teams and pairs */
+    struct gexl_tm head;
 };
+_Static_assert(offsetof(struct team, head) + sizeof(struct gexl_tm) == sizeof(struct team),
+               "the places lie right behind a team");
+static inline struct team *team_of(gex_TM_t tm) {
+    return (struct team *)(void *)((char *)tm - offsetof(struct team, head));
+}
+
+/* The segment that lies behind a place which is not mapped; NULL: none is known. */
+static inline const struct gexl_far *far_of(const struct gexl_place *place) {
+    return place->size ? NULL : place->at.far;
+}
 
 struct gexl_token {
     llcl_am_t *message;
@@ -121,7 +132,6 @@ struct job {
     struct gexl_client client;
     struct gexl_ep ep;
     struct gexl_ep *eps[GASNET_MAXEPS];       /* by index */
-    struct gexl_place *places[GASNET_MAXEPS]; /* by endpoint index: all ranks' segments; NULL: none known */
     struct team *world;
     struct control_at *controls; /* by rank: the words of the world's team */
     size_t medium;             /* most bytes of a medium message between any two ranks */
@@ -173,9 +183,8 @@ struct word_at word_find(const struct control_at *control, size_t offset);
 void word_tell(const struct word_at *word, uint32_t op, uint64_t value);
 /* exit.c */
 void exit_begin(void);
-/* endpoint.c and segment.c */
+/* endpoint.c */
 void endpoint_begin(void);
-const struct gexl_place *places_of(gex_EP_Index_t index);
 /* barrier.c: the mutex `advancing` guards barriers, events and the rounds of collectives. SEQ and
  * PARSYNC need none, since one thread at a time is in the conduit. */
 #if defined(GASNET_PAR)
@@ -202,7 +211,12 @@ void meet_without_handlers(struct team *team);
 /* team.c */
 struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags);
 void team_begin(void);
-void teams_refresh(void);
+/* Memory for a team or a pair, all zeroes but its rank and its size. team_list() fills in its places
+ * and keeps them up to date. */
+struct team *team_allocate(gex_Rank_t rank, gex_Rank_t size);
+void team_list(struct team *team);
+/* Enters a rank's segment at an endpoint index in all teams and pairs. */
+void teams_place(gex_EP_Index_t index, gex_Rank_t jobrank, const struct gexl_place *place);
 /* coll.c */
 void collectives_advance(struct team *team);
 void plans_free(struct team *team);

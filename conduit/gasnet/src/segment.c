@@ -1,10 +1,8 @@
-/* Segments, their binding to endpoints, and the table of all ranks' segments. */
+/* Segments, their binding to endpoints, and their publication. */
 #include "internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static pthread_mutex_t binding = PTHREAD_MUTEX_INITIALIZER;
 
 gex_Client_t gex_Segment_QueryClient(gex_Segment_t segment) {
     (void)segment;
@@ -61,36 +59,14 @@ int gex_Segment_Create(gex_Segment_t *segment, gex_Client_t client, gex_Addr_t a
     return segment_make(segment, address, size);
 }
 
-/* Enters a rank's segment in the table. */
-static void place_segment(gex_EP_Index_t index, gex_Rank_t rank, const struct gexl_place *place) {
-    pthread_mutex_lock(&binding);
-    if (!job.places[index] && !(job.places[index] = calloc(job.size, sizeof *place))) {
-        fatal("no memory for the segments of %u ranks", job.size);
-    }
-    /* A pair may hold the address of this table, so the table is never allocated again. */
-    job.places[index][rank] = *place;
-    pthread_mutex_unlock(&binding);
-    teams_refresh();
-}
-
-/* The segments of all ranks at an endpoint index. An unknown segment is all zeroes. */
-const struct gexl_place *places_of(gex_EP_Index_t index) {
-    pthread_mutex_lock(&binding);
-    if (!job.places[index] && !(job.places[index] = calloc(job.size, sizeof **job.places))) {
-        fatal("no memory for the segments of %u ranks", job.size);
-    }
-    pthread_mutex_unlock(&binding);
-    return job.places[index];
-}
-
 static struct gexl_place mapped_at(uintptr_t base, uintptr_t size, void *here) {
-    return (struct gexl_place){base, size, size < 8 ? 0 : size - 7, here, NULL};
+    return (struct gexl_place){base, size < 8 ? 0 : size - 7, {(uintptr_t)here - base}, size};
 }
 
 static void bind(gex_EP_t ep, gex_Segment_t segment) {
     struct gexl_place place = mapped_at((uintptr_t)segment->address, segment->size, segment->address);
     ep->segment = segment;
-    place_segment(ep->index, job.rank, &place);
+    teams_place(ep->index, job.rank, &place);
 }
 
 int gex_EP_BindSegment(gex_EP_t ep, gex_Segment_t segment, gex_Flags_t flags) {
@@ -119,7 +95,7 @@ void gex_Segment_Destroy(gex_Segment_t segment, gex_Flags_t flags) {
     for (gex_EP_Index_t i = 0; i < GASNET_MAXEPS; i++) {
         if (job.eps[i] && job.eps[i]->segment == segment) {
             job.eps[i]->segment = NULL;
-            place_segment(i, job.rank, &nothing);
+            teams_place(i, job.rank, &nothing);
         }
     }
     must(llcl_region_free(segment->region), "gex_Segment_Destroy");
@@ -165,9 +141,9 @@ static void learn(gex_Rank_t rank, const struct card *card) {
             fatal("no memory for the segment of rank %u", rank);
         }
         *far = (struct gexl_far){card->remote, card->size};
-        place.far = far;
+        place.at.far = far;
     }
-    place_segment(card->index, rank, &place);
+    teams_place(card->index, rank, &place);
 }
 
 /* Gathers the notices of a team's ranks. */
@@ -206,7 +182,7 @@ int gex_EP_PublishBoundSegment(gex_TM_t tm, gex_EP_t *eps, size_t count, gex_Fla
             mine.cards[mine.count++] = card_of(eps[i]);
         }
     }
-    exchange((struct team *)tm, &mine);
+    exchange(team_of(tm), &mine);
     return GASNET_OK;
 }
 
@@ -241,16 +217,17 @@ gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owne
     if (rank >= tm->size) {
         fatal("gex_EP_QueryBoundSegmentNB: rank %u of a team of %u", rank, tm->size);
     }
-    const struct gexl_place *place = &tm->places[rank];
+    const struct gexl_place *place = &gexl_places(tm)[rank];
+    const struct gexl_far *far = far_of(place);
     (void)flags;
     if (size) {
-        *size = place->far ? place->far->size : place->size;
+        *size = far ? far->size : place->size;
     }
     if (place->base && owner_address) {
         *owner_address = (void *)place->base;
     }
     if (place->base && local_address) {
-        *local_address = place->here;
+        *local_address = far ? NULL : (void *)(place->base + place->at.delta);
     }
     return GEX_EVENT_INVALID;
 }

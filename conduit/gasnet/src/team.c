@@ -5,15 +5,74 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct team *team_new(llcl_team_t *llcl, gex_Rank_t rank, gex_Rank_t size, gex_Flags_t flags) {
-    struct team *team = calloc(1, sizeof *team);
-    size_t table = size * sizeof(llcl_remote_t);
+/* All teams and pairs. Each has a copy of the places that it names, in its own order. `known` has, by
+ * endpoint index and job rank, what the copies are made of; NULL: no segment. `listing` guards both
+ * and the copies; inlined functions read the copies without it. */
+static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
+static struct team *teams;
+static struct gexl_place *known[GASNET_MAXEPS];
+
+struct team *team_allocate(gex_Rank_t rank, gex_Rank_t size) {
+    struct team *team = calloc(1, sizeof *team + size * sizeof(struct gexl_place));
     if (!team) {
-        fatal("no memory for a team");
+        fatal("no memory for a team of %u", size);
     }
-    team->llcl = llcl;
     team->head.rank = rank;
     team->head.size = size;
+    return team;
+}
+
+/* Writes changed places only, because other threads read the unchanged ones. */
+static void refresh(struct team *team) {
+    struct gexl_place *places = (struct gexl_place *)gexl_places(&team->head);
+    for (gex_Rank_t r = 0; r < team->head.size && known[team->index]; r++) {
+        const struct gexl_place *now = &known[team->index][gex_TM_TranslateRankToJobrank(&team->head, r)];
+        if (memcmp(&places[r], now, sizeof *now)) {
+            places[r] = *now;
+        }
+    }
+}
+
+void teams_place(gex_EP_Index_t index, gex_Rank_t jobrank, const struct gexl_place *place) {
+    pthread_mutex_lock(&listing);
+    if (!known[index] && !(known[index] = calloc(job.size, sizeof *place))) {
+        fatal("no memory for the segments of %u ranks", job.size);
+    }
+    known[index][jobrank] = *place;
+    for (struct team *team = teams; team; team = team->next_of_all) {
+        refresh(team);
+    }
+    pthread_mutex_unlock(&listing);
+}
+
+void team_list(struct team *team) {
+    pthread_mutex_lock(&listing);
+    refresh(team);
+    team->next_of_all = teams;
+    teams = team;
+    pthread_mutex_unlock(&listing);
+}
+
+static void team_unlist(struct team *team) {
+    pthread_mutex_lock(&listing);
+    struct team **at = &teams;
+    while (*at != team) {
+        at = &(*at)->next_of_all;
+    }
+    *at = team->next_of_all;
+    pthread_mutex_unlock(&listing);
+}
+
+void must_be_a_team(gex_TM_t tm, const char *call) {
+    if (!tm || team_of(tm)->is_pair) {
+        fatal("%s of %s", call, tm ? "a pair, which is no team" : "GEX_TM_INVALID");
+    }
+}
+
+static struct team *team_new(llcl_team_t *llcl, gex_Rank_t rank, gex_Rank_t size, gex_Flags_t flags) {
+    struct team *team = team_allocate(rank, size);
+    size_t table = size * sizeof(llcl_remote_t);
+    team->llcl = llcl;
     team->flags = flags;
     while (1u << team->steps < size) {
         team->steps++;
@@ -34,58 +93,6 @@ static void find_words(struct team *team, const llcl_remote_t *remotes) {
         gex_Rank_t peer = (team->head.rank + (1u << k)) % team->head.size;
         struct control_at control = control_find(gex_TM_TranslateRankToJobrank(&team->head, peer), remotes[peer]);
         team->there[k] = word_find(&control, offsetof(struct control, arrived) + k * sizeof(struct word));
-    }
-}
-
-/* The teams that have a copy of the world's places, in their own order. */
-static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
-static struct team *teams;
-
-static void refresh(struct team *team) {
-    struct gexl_place *places = (struct gexl_place *)team->head.places;
-    for (gex_Rank_t r = 0; r < team->head.size; r++) {
-        const struct gexl_place *known = &job.world->head.places[team->head.jobranks[r]];
-        if (memcmp(&places[r], known, sizeof *known)) {
-            places[r] = *known;
-        }
-    }
-}
-
-/* Updates the copies after a segment was bound or published. refresh() writes changed entries only,
- * because other threads read the unchanged ones. */
-void teams_refresh(void) {
-    pthread_mutex_lock(&listing);
-    for (struct team *team = teams; team; team = team->next_of_all) {
-        refresh(team);
-    }
-    pthread_mutex_unlock(&listing);
-}
-
-static void team_places(struct team *team) {
-    team->head.places = calloc(team->head.size, sizeof *team->head.places);
-    if (!team->head.places) {
-        fatal("no memory for a team of %u", team->head.size);
-    }
-    pthread_mutex_lock(&listing);
-    refresh(team);
-    team->next_of_all = teams;
-    teams = team;
-    pthread_mutex_unlock(&listing);
-}
-
-static void team_unlist(struct team *team) {
-    pthread_mutex_lock(&listing);
-    struct team **at = &teams;
-    while (*at != team) {
-        at = &(*at)->next_of_all;
-    }
-    *at = team->next_of_all;
-    pthread_mutex_unlock(&listing);
-}
-
-void must_be_a_team(gex_TM_t tm, const char *call) {
-    if (!tm || ((struct team *)tm)->is_pair) {
-        fatal("%s of %s", call, tm ? "a pair, which is no team" : "GEX_TM_INVALID");
     }
 }
 
@@ -110,7 +117,7 @@ struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags) {
     params.type = LLCL_TYPE_U8;
     must(llcl_allgather(&params), "making a team");
     find_words(team, mine + 1);
-    team_places(team);
+    team_list(team);
     return team;
 }
 
@@ -118,7 +125,6 @@ void team_begin(void) {
     llcl_team_t *all;
     must(llcl_team_world(job.context, &all), "gex_Client_Init");
     struct team *team = team_new(all, job.rank, job.size, 0);
-    team->head.places = places_of(0);
     llcl_remote_t mine = llcl_region_remote(team->region, 0);
     llcl_remote_t *remotes = malloc(job.size * sizeof *remotes);
     job.controls = malloc(job.size * sizeof *job.controls);
@@ -131,6 +137,7 @@ void team_begin(void) {
     }
     find_words(team, remotes);
     free(remotes);
+    team_list(team);
     job.world = team;
     gexl_world = &team->head;
 }
@@ -148,10 +155,10 @@ size_t gex_TM_Split(gex_TM_t *new_tm, gex_TM_t parent, int color, int key, void 
     if (flags & QUERY) {
         return new_tm ? SMALLEST : 0;
     }
-    meet((struct team *)parent);
+    meet(team_of(parent));
     /* libllcl compares keys as unsigned numbers; the flipped sign bit keeps negative keys the
      * lowest. */
-    must(llcl_team_split(((struct team *)parent)->llcl, new_tm ? (uint32_t)color : LLCL_TEAM_NONE,
+    must(llcl_team_split(team_of(parent)->llcl, new_tm ? (uint32_t)color : LLCL_TEAM_NONE,
                          (uint32_t)key ^ 0x80000000u, &llcl),
          "gex_TM_Split");
     if (new_tm) {
@@ -179,7 +186,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_E
     if (flags & QUERY) {
         return count ? SMALLEST : 0;
     }
-    meet((struct team *)parent);
+    meet(team_of(parent));
     if (!count || !new_count) {
         return 0;
     }
@@ -208,7 +215,7 @@ size_t gex_TM_Create(gex_TM_t *new_tms, size_t new_count, gex_TM_t parent, gex_E
 /* Begins with a barrier: no member may free its words while another one is still in an earlier
  * barrier. */
 int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch, gex_Flags_t flags) {
-    struct team *team = (struct team *)tm;
+    struct team *team = team_of(tm);
     must_be_up("gex_TM_Destroy");
     must_be_a_team(tm, "gex_TM_Destroy");
     if (tm == gexl_world) {
@@ -226,7 +233,6 @@ int gex_TM_Destroy(gex_TM_t tm, gex_Memvec_t *scratch, gex_Flags_t flags) {
     must(llcl_team_free(team->llcl), "gex_TM_Destroy");
     must(llcl_region_free(team->region), "gex_TM_Destroy");
     free((void *)team->head.jobranks);
-    free((void *)team->head.places);
     free(team);
     return lent && scratch;
 }
@@ -239,9 +245,9 @@ gex_EP_t gex_TM_QueryEP(gex_TM_t tm) {
     (void)tm;
     return &job.ep;
 }
-gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm) { return ((struct team *)tm)->flags; }
-void gex_TM_SetCData(gex_TM_t tm, const void *value) { ((struct team *)tm)->data = value; }
-void *gex_TM_QueryCData(gex_TM_t tm) { return (void *)((struct team *)tm)->data; }
+gex_Flags_t gex_TM_QueryFlags(gex_TM_t tm) { return team_of(tm)->flags; }
+void gex_TM_SetCData(gex_TM_t tm, const void *value) { team_of(tm)->data = value; }
+void *gex_TM_QueryCData(gex_TM_t tm) { return (void *)team_of(tm)->data; }
 
 gex_Rank_t gex_TM_TranslateJobrankToRank(gex_TM_t tm, gex_Rank_t jobrank) {
     for (gex_Rank_t r = 0; r < tm->size; r++) {

@@ -6,17 +6,56 @@
  * returns, so its event is GEX_EVENT_INVALID. */
 #include <string.h>
 
+static inline const struct gexl_place *gexl_places(gex_TM_t tm) {
+    return (const struct gexl_place *)(const void *)(tm + 1);
+}
+
 /* Whether this process maps the bytes at a rank, and their address here. For a constant size of up
- * to 8 bytes the check is one comparison. */
-static inline int gexl_mapped(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size, unsigned char **here) {
+ * to 8 bytes the check of the address is one comparison. */
+static inline int gexl_inside(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size, unsigned char **here) {
     if (GASNETT_PREDICT_TRUE(rank < tm->size)) {
-        const struct gexl_place *place = &tm->places[rank];
+        const struct gexl_place *place = &gexl_places(tm)[rank];
         uintptr_t offset = (uintptr_t)address - place->base;
-        *here = place->here + offset;
+        *here = (unsigned char *)((uintptr_t)address + place->at.delta);
         return __builtin_constant_p(size) && size <= 8 ? offset < place->words
                                                        : offset <= place->size && size <= place->size - offset;
     }
     return 0;
+}
+
+/* The same, for inlined calls. A client that is compiled with NDEBUG promises that its ranks and
+ * addresses are right, so all that is left to ask is whether this process maps the segment. */
+static inline int gexl_mapped(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size, unsigned char **here) {
+#if defined(NDEBUG)
+    const struct gexl_place *place = &gexl_places(tm)[rank];
+    (void)size;
+    *here = (unsigned char *)((uintptr_t)address + place->at.delta);
+    return place->words != 0;
+#else
+    return gexl_inside(tm, rank, address, size, here);
+#endif
+}
+
+/* Reads bytes that another rank may be writing. A constant size that a register holds is one
+ * volatile load, which the compiler keeps in order with the client's other calls; x86-64 keeps the
+ * order of loads itself. So a loop of such gets may keep the team and its places in registers. The
+ * client's own loads need gasnett_local_rmb(), as GASNet's specification says. */
+typedef uint64_t gexl_word __attribute__((may_alias, aligned(1)));
+typedef uint32_t gexl_half __attribute__((may_alias, aligned(1)));
+static inline void gexl_read(void *to, const unsigned char *from, size_t size) {
+#if defined(__x86_64__)
+    if (__builtin_constant_p(size) && size == sizeof(gexl_word)) {
+        *(gexl_word *)to = *(const volatile gexl_word *)from;
+        return;
+    }
+    if (__builtin_constant_p(size) && size == sizeof(gexl_half)) {
+        *(gexl_half *)to = *(const volatile gexl_half *)from;
+        return;
+    }
+#endif
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    memcpy(to, from, size);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
 /* Accesses to memory that is not mapped here. They end the job if the bytes are in no segment. */
@@ -36,6 +75,7 @@ static inline int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *destin
     unsigned char *to;
     (void)flags;
     if (GASNETT_PREDICT_TRUE(gexl_mapped(tm, rank, destination, size, &to))) {
+        __atomic_thread_fence(__ATOMIC_RELEASE);
         memcpy(to, source, size);
         __atomic_thread_fence(__ATOMIC_RELEASE);
     } else {
@@ -59,8 +99,7 @@ static inline int gex_RMA_GetBlocking(gex_TM_t tm, void *destination, gex_Rank_t
     unsigned char *from;
     (void)flags;
     if (GASNETT_PREDICT_TRUE(gexl_mapped(tm, rank, source, size, &from))) {
-        memcpy(destination, from, size);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        gexl_read(destination, from, size);
     } else {
         gexl_get(tm, destination, rank, source, size);
     }

@@ -38,26 +38,28 @@ typedef struct gexl_source *gex_AM_SrcDesc_t;
 #define GEX_MK_HOST ((gex_MK_t)(uintptr_t)1)
 #define GEX_AM_SRCDESC_NO_OP ((gex_AM_SrcDesc_t)0)
 
-/* The bound segment of a team's member: `base` is its address at the owner, `here` in this process.
- * A segment that this process does not map has size 0 and `far`. A segment that this rank does not
- * know has zeroes only. An access of up to 8 bytes at one of the first `words` bytes lies in the
- * segment: one comparison shows that, and the general check sees to the last 7 bytes. */
+/* The bound segment of a team's member: `base` is its address at the owner, and `base` + `delta` in
+ * this process. A segment that this process does not map has size 0 and `far`. A segment that this
+ * rank does not know has zeroes only. An access of up to 8 bytes at one of the first `words` bytes
+ * lies in the segment: one comparison shows that, and the general check sees to the last 7 bytes. */
 struct gexl_far;
 struct gexl_place {
     uintptr_t base;
-    uintptr_t size;
     uintptr_t words;
-    unsigned char *here;
-    const struct gexl_far *far;
+    union {
+        uintptr_t delta;
+        const struct gexl_far *far;
+    } at;
+    uintptr_t size;
 };
 
-/* The first members of a team, which inlined functions use: by rank, the segments and the job ranks
- * of the members. `jobranks` is NULL if ranks and job ranks are equal. */
+/* The part of a team that inlined functions use. `jobranks` is NULL if ranks and job ranks are
+ * equal. The members' places lie right behind it, by rank: a pointer to them would make each access
+ * wait for one more load. */
 typedef struct gexl_tm {
-    const struct gexl_place *places;
+    const gex_Rank_t *jobranks;
     gex_Rank_t rank;
     gex_Rank_t size;
-    const gex_Rank_t *jobranks;
 } *gex_TM_t;
 
 typedef uint8_t gex_AM_Index_t;
