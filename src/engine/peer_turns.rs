@@ -2,7 +2,7 @@
 //! peer, in order of arrival. Peers with items are served round robin. A refused item stays at the
 //! head of its line, and a peer that accepts nothing delays no other.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 /// The items that wait for one peer.
 pub trait PeerLine: Default {
@@ -19,14 +19,14 @@ impl<T> PeerLine for VecDeque<T> {
 /// See the head of the file. Allocates only for a new peer, or when more items wait than ever
 /// before.
 pub struct PeerTurns<L> {
-    lines: HashMap<u32, L>,
+    lines: BTreeMap<u32, L>,
     /// Peers for which something waits; the first one is served first.
     turns: VecDeque<u32>,
 }
 
 impl<L> Default for PeerTurns<L> {
     fn default() -> Self {
-        PeerTurns { lines: HashMap::new(), turns: VecDeque::new() }
+        PeerTurns { lines: BTreeMap::new(), turns: VecDeque::new() }
     }
 }
 

@@ -20,8 +20,9 @@ pub(crate) const HEAD: usize = 8;
 /// A message of at most so many bytes accepts one more operation even if that exceeds MESSAGE_MOST.
 /// So an operation of `INLINE` bytes always fits into a message, also after a short answer.
 pub(crate) const SHORT: usize = 1024;
-/// Room for a message with one small operation.
-const USUAL: usize = 128;
+/// Room for a message with some small operations. Allocators of C libraries give blocks up to this
+/// size without searching.
+const USUAL: usize = 1024;
 /// Bytes of an operation in an answer: number and status, size of the bytes that follow.
 pub(crate) const ANSWER_ENTRY: usize = 16;
 

@@ -101,8 +101,9 @@ pub struct Requests {
     handles: Vec<ffi::MPI_Request>,
     /// How many singles are frames.
     pub frames: usize,
-    /// Singles that MPI has refused to begin, since the peer has died.
-    refused: Vec<Single>,
+    /// Singles that have ended and that test() has not returned yet, and whether they count as
+    /// cancelled.
+    ended: Vec<(Single, bool)>,
     pub failures: Failures,
     /// How often test() was called.
     turns: u32,
@@ -119,7 +120,7 @@ impl Requests {
             singles: Vec::new(),
             handles: Vec::new(),
             frames: 0,
-            refused: Vec::new(),
+            ended: Vec::new(),
             failures: Failures::new(communicator.handle),
             communicator,
             turns: 0,
@@ -204,7 +205,21 @@ impl Requests {
         };
         // SAFETY: MPI_Isend() has written it if it succeeded.
         let begun = mpi::check("MPI_Isend", code).map(|()| unsafe { handle.assume_init() });
-        self.begun(peer, single, begun)
+        match begun {
+            Ok(handle) if tag <= ANSWERS => self.look_once(single, handle),
+            begun => self.begun(peer, single, begun),
+        }
+    }
+
+    /// Adds the send of a short message, unless MPI has ended it already, as it usually has: then
+    /// no later call asks about it.
+    fn look_once(&mut self, single: Single, mut handle: ffi::MPI_Request) -> Result<(), Failure> {
+        match asked::test(&mut handle, &mut self.failures)? {
+            None => self.add(single, handle),
+            Some(End::Well(_)) if matches!(single, Single::Message(_)) => {}
+            Some(end) => self.ended.push((single, matches!(end, End::Dead))),
+        }
+        Ok(())
     }
 
     /// Adds a single that MPI has begun. If it has refused to, since the peer has died, test()
@@ -222,7 +237,7 @@ impl Requests {
                 if !self.failures.has(peer) {
                     return Err(failure);
                 }
-                self.refused.push(single);
+                self.ended.push((single, true));
             }
         }
         Ok(())
@@ -265,13 +280,13 @@ impl Requests {
 
     /// All singles. The caller may replace one, but must keep the boxes that MPI uses.
     pub fn singles(&mut self) -> impl Iterator<Item = &mut Single> {
-        self.singles.iter_mut().chain(&mut self.refused)
+        self.singles.iter_mut().chain(self.ended.iter_mut().map(|(single, _)| single))
     }
 
     /// Returns the requests that have ended. MPI progresses inside this call.
     pub fn test(&mut self) -> Result<Vec<Ended>, Failure> {
-        let mut all: Vec<Ended> = (self.refused.drain(..))
-            .map(|single| Ended::Single { single, cancelled: true })
+        let mut all: Vec<Ended> = (self.ended.drain(..))
+            .map(|(single, cancelled)| Ended::Single { single, cancelled })
             .collect();
         while all.len() < HEADS
             && let Some(came) = self.test_front()?

@@ -8,7 +8,7 @@
 //! have been freed. So the owner's number of indices bounds the cache.
 
 use crate::transport::address::Key;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// How many keys of freed regions a rank remembers, so that it does not ask for them again.
 const ENDED: usize = 64;
@@ -42,11 +42,11 @@ pub enum Found {
 #[derive(Default)]
 pub struct Imports {
     /// By index: the key that was learned last, and its region.
-    living: HashMap<usize, (u64, Import)>,
+    living: BTreeMap<usize, (u64, Import)>,
     /// The last `ENDED` keys that the owner has called freed.
     ended: VecDeque<u64>,
     /// Keys for which a question is pending.
-    asked: HashSet<u64>,
+    asked: BTreeSet<u64>,
 }
 
 impl Imports {

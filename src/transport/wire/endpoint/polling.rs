@@ -6,8 +6,8 @@
 //! post counts itself in `wanted`; application threads do not poll while the count is not 0.
 //!
 //! An application thread that stops polling tells nobody. The polling thread notices: while
-//! application threads poll it sleeps for `BESIDE` at a time, and when none has polled since its
-//! last look it polls again. It then stays awake (`util::backoff`) until `LINGER` after the last
+//! application threads poll it sleeps, for `BESIDE` at first and twice as long each time, up to
+//! `BESIDE_MOST`. When none has polled since its last look it polls again. It then stays awake (`util::backoff`) until `LINGER` after the last
 //! event; after that it sleeps between two polls, longer each time, up to `LONGEST` (or
 //! for the time that the lane names).
 
@@ -15,8 +15,9 @@ use super::*;
 use crate::transport::wire::tickets::Taker;
 
 /// How long the polling thread leaves the wire to application threads that poll, before it looks
-/// whether they still do.
+/// whether they still do: at first, and at most. Each look takes the core of a thread that polls.
 const BESIDE: Duration = Duration::from_micros(100);
+const BESIDE_MOST: Duration = Duration::from_millis(1);
 /// How long after the last event the polling thread goes on without sleeping, on a wire without a
 /// descriptor: a program that has sent a message usually sends more, and a sleep takes longer than
 /// a round trip.
@@ -204,10 +205,11 @@ impl Shared {
         woken
     }
 
-    /// Leaves the wire to application threads for `BESIDE`. Nobody wakes the thread earlier, except
+    /// Leaves the wire to application threads for some time. Nobody wakes the thread earlier, except
     /// where the endpoint is dropped or a peer has died.
-    fn step_aside(&self) {
-        let _ = poll_for(&mut [interest(self.wake.as_fd(), libc::POLLIN)], BESIDE);
+    fn step_aside(&self, beside: &mut Duration) {
+        let _ = poll_for(&mut [interest(self.wake.as_fd(), libc::POLLIN)], *beside);
+        *beside = (*beside * 2).min(BESIDE_MOST);
         self.wake.clear();
     }
 
@@ -216,14 +218,15 @@ impl Shared {
         // SAFETY: passes a number, and changes this thread only. If the kernel refuses, sleeps last
         // longer.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
-        let (mut nap, mut backoff) = (SHORTEST, Backoff::new(LINGER));
+        let (mut nap, mut beside, mut backoff) = (SHORTEST, BESIDE, Backoff::new(LINGER));
         loop {
             // Relaxed: a hint. It is read without the lock, for which application threads that poll
             // would stop.
             if self.helped.swap(false, Ordering::Relaxed) {
-                self.step_aside();
+                self.step_aside(&mut beside);
                 continue;
             }
+            beside = BESIDE;
             let state = self.lock();
             if state.over {
                 return;
