@@ -94,6 +94,9 @@ impl Grants {
         back: &mut Vec<u64>,
     ) {
         for line in 0..LINES {
+            if self.is_idle(line) {
+                continue;
+            }
             self.lend(line);
             self.answer_knocks(line, back);
             while let Some((from, frame)) = self.come[line].front()
@@ -112,6 +115,13 @@ impl Grants {
             }
         }
         self.receiving.retain(|_, peer| peer.news || peer.reporting || !peer.has_come());
+    }
+
+    /// Whether nothing has come for a line, and nothing is lent to it.
+    fn is_idle(&self, line: Line) -> bool {
+        let Loan { buffers, since } = self.loans[line];
+        let lends = buffers > 0 || since.is_some();
+        self.knocking[line].is_empty() && self.come[line].is_empty() && !lends
     }
 
     /// Lends a line a buffer if knocks have waited too long for granted frames, and takes lent
