@@ -211,8 +211,8 @@ void meet_without_handlers(struct team *team);
 /* team.c */
 struct team *team_make(llcl_team_t *llcl, gex_Flags_t flags);
 void team_begin(void);
-/* Memory for a team or a pair, all zeroes but its rank and its size. team_list() fills in its places
- * and keeps them up to date. */
+/* Memory for a team or a pair, all zeroes but its rank and its size. team_list() fills in its
+ * places and keeps them up to date. */
 struct team *team_allocate(gex_Rank_t rank, gex_Rank_t size);
 void team_list(struct team *team);
 /* Enters a rank's segment at an endpoint index in all teams and pairs. */

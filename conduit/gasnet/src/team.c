@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All teams and pairs. Each has a copy of the places that it names, in its own order. `known` has, by
- * endpoint index and job rank, what the copies are made of; NULL: no segment. `listing` guards both
- * and the copies; inlined functions read the copies without it. */
+/* All teams and pairs. Each has a copy of the places that it names, in its own order. `known` has
+ * the originals of the copies, by endpoint index and job rank; NULL: no segment. `listing` guards
+ * both and the copies; inlined functions read the copies without it. */
 static pthread_mutex_t listing = PTHREAD_MUTEX_INITIALIZER;
 static struct team *teams;
 static struct gexl_place *known[GASNET_MAXEPS];

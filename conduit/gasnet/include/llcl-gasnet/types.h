@@ -41,7 +41,7 @@ typedef struct gexl_source *gex_AM_SrcDesc_t;
 /* The bound segment of a team's member: `base` is its address at the owner, and `base` + `delta` in
  * this process. A segment that this process does not map has size 0 and `far`. A segment that this
  * rank does not know has zeroes only. An access of up to 8 bytes at one of the first `words` bytes
- * lies in the segment: one comparison shows that, and the general check sees to the last 7 bytes. */
+ * lies in the segment: one comparison shows that. The general check covers the last 7 bytes. */
 struct gexl_far;
 struct gexl_place {
     uintptr_t base;

@@ -7,16 +7,18 @@
 //!
 //! An application thread that stops polling tells nobody. The polling thread notices: while
 //! application threads poll it sleeps, for `BESIDE` at first and twice as long each time, up to
-//! `BESIDE_MOST`. When none has polled since its last look it polls again. It then stays awake (`util::backoff`) until `LINGER` after the last
-//! event; after that it sleeps between two polls, longer each time, up to `LONGEST` (or
-//! for the time that the lane names).
+//! `BESIDE_MOST`. When none has polled since its last look it polls again. It then stays awake
+//! (`util::backoff`) until `LINGER` after the last event; after that it sleeps between two polls,
+//! longer each time, up to `LONGEST` (or for the time that the lane names).
 
 use super::*;
 use crate::transport::wire::tickets::Taker;
 
 /// How long the polling thread leaves the wire to application threads that poll, before it looks
-/// whether they still do: at first, and at most. Each look takes the core of a thread that polls.
+/// for the first time whether they still do.
 const BESIDE: Duration = Duration::from_micros(100);
+/// The longest such time. Each look takes the core of a thread that polls; a rank whose threads
+/// stop polling serves its peers' requests this much later at most.
 const BESIDE_MOST: Duration = Duration::from_millis(1);
 /// How long after the last event the polling thread goes on without sleeping, on a wire without a
 /// descriptor: a program that has sent a message usually sends more, and a sleep takes longer than
@@ -205,8 +207,8 @@ impl Shared {
         woken
     }
 
-    /// Leaves the wire to application threads for some time. Nobody wakes the thread earlier, except
-    /// where the endpoint is dropped or a peer has died.
+    /// Leaves the wire to application threads for some time. Nobody wakes the thread earlier,
+    /// except where the endpoint is dropped or a peer has died.
     fn step_aside(&self, beside: &mut Duration) {
         let _ = poll_for(&mut [interest(self.wake.as_fd(), libc::POLLIN)], *beside);
         *beside = (*beside * 2).min(BESIDE_MOST);
