@@ -1,8 +1,9 @@
-/* MPI fails: the program replaces MPI_Irecv and MPI_Testsome by functions that return an error.
- * First MPI_Irecv fails inside llcl_init_mpi, which must end with an error, cancel the receives
- * that it has posted and free its communicators. Later MPI_Testsome fails: an operation must end
- * with a status, and llcl_last_error must have MPI's sentence. 2 ranks, which initialise the
- * library by the communicator's Fortran handle. */
+/* MPI fails: the program replaces MPI_Irecv, MPI_Test and MPI_Testsome by functions that return an
+ * error. First MPI_Irecv fails inside llcl_init_mpi, which must end with an error, cancel the
+ * receives that it has posted and free its communicators. Later MPI_Test fails, which a read of
+ * 8 bytes must notice, or with the argument "some" MPI_Testsome, which a read of 1 MiB must notice:
+ * the read must end with a status, and llcl_last_error must have MPI's sentence. 2 ranks, which
+ * initialise the library by the communicator's Fortran handle. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>
@@ -10,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int posted, cancelled, freed, left = -1, broken;
+#define MANY (1 << 20)
+
+static int posted, cancelled, freed, left = -1, broken, breaks_some;
+static char bytes[MANY];
 
 int MPI_Irecv(void *bytes, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
 {
@@ -33,9 +37,18 @@ int MPI_Comm_free(MPI_Comm *comm)
     return PMPI_Comm_free(comm);
 }
 
+int MPI_Test(MPI_Request *request, int *ended, MPI_Status *status)
+{
+    if (!breaks_some && __atomic_load_n(&broken, __ATOMIC_RELAXED)) {
+        *ended = 0;
+        return MPI_ERR_OTHER;
+    }
+    return PMPI_Test(request, ended, status);
+}
+
 int MPI_Testsome(int count, MPI_Request *requests, int *ended, int *indices, MPI_Status *statuses)
 {
-    if (__atomic_load_n(&broken, __ATOMIC_RELAXED)) {
+    if (breaks_some && __atomic_load_n(&broken, __ATOMIC_RELAXED)) {
         *ended = MPI_UNDEFINED;
         return MPI_ERR_OTHER;
     }
@@ -48,7 +61,7 @@ int main(int argc, char **argv)
     llcl_context_t *context;
     llcl_region_t *region;
     llcl_remote_t all[2];
-    uint64_t word = 0;
+    breaks_some = argc > 1 && strcmp(argv[1], "some") == 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 
@@ -60,12 +73,12 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
 
     LLCL_CHECK(llcl_init_mpi_fortran(MPI_Comm_c2f(MPI_COMM_WORLD), NULL, &context));
-    LLCL_CHECK(llcl_region_allocate_shared(context, 8, &region, all));
+    LLCL_CHECK(llcl_region_allocate_shared(context, MANY, &region, all));
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
     get.peer = (uint32_t)(1 - rank);
     get.source = all[1 - rank];
-    get.destination = llcl_local_address(&word);
-    get.size = 8;
+    get.destination = llcl_local_address(bytes);
+    get.size = breaks_some ? MANY : 8;
     LLCL_CHECK(llcl_read(context, &get));
     MPI_Barrier(MPI_COMM_WORLD);
     __atomic_store_n(&broken, 1, __ATOMIC_RELAXED);
@@ -73,6 +86,7 @@ int main(int argc, char **argv)
     while (llcl_peer_alive(context, get.peer) == LLCL_OK)
         continue;
     EXPECT(llcl_finalize(context) != LLCL_OK);
+    EXPECT(strstr(llcl_last_error(), breaks_some ? "MPI_Testsome" : "MPI_Test:") != NULL);
     printf("faults: rank %d was told: %s\n", rank, llcl_last_error());
     __atomic_store_n(&broken, 0, __ATOMIC_RELAXED);
     MPI_Barrier(MPI_COMM_WORLD);
