@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,6 +280,47 @@ double limits_ring_message(limits_t *limits, size_t size, unsigned rounds, int h
     double spent = (double)(bench_now_ns() - before);
     finish(limits);
     return spent / rounds;
+}
+
+typedef struct shared_end {
+    ring_end_t end;
+    uint64_t end_at;
+    pthread_t thread;
+} shared_end_t;
+
+static void *send_shared(void *data)
+{
+    shared_end_t *shared = data;
+    ring_send_shared(&shared->end, shared->end_at);
+    return NULL;
+}
+
+double limits_ring_shared(limits_t *limits, int threads, unsigned rounds)
+{
+    enum { MOST = 64 };
+    shared_end_t ends[MOST];
+    if (threads < 1 || threads > MOST)
+        bench_die("limits: %d threads, expected 1 to %d", threads, MOST);
+    ring_t *ring = limits->rings;
+    uint64_t end_at = limits->to.next + rounds;
+    end_at -= end_at % RING_LOT; /* the helper returns whole lots */
+    unsigned all = (unsigned)(end_at - limits->to.next);
+    start(limits, ORDER_STREAM, all, -1, -1);
+    __atomic_store_n(&ring->taken, limits->to.next, __ATOMIC_RELAXED);
+    uint64_t before = bench_now_ns();
+    for (int i = 0; i < threads; i++) {
+        ends[i] = (shared_end_t){.end = limits->to, .end_at = end_at};
+        ends[i].end.consumed = __atomic_load_n(&ring->consumed, __ATOMIC_RELAXED);
+        if (pthread_create(&ends[i].thread, NULL, send_shared, &ends[i]) != 0)
+            bench_die("limits: pthread_create");
+    }
+    for (int i = 0; i < threads; i++)
+        pthread_join(ends[i].thread, NULL);
+    limits->to.next = end_at;
+    ring_drain(&limits->to);
+    double spent = (double)(bench_now_ns() - before);
+    finish(limits);
+    return spent / all;
 }
 
 double limits_contended_add(limits_t *limits, unsigned rounds, int here, int there)

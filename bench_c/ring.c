@@ -11,6 +11,15 @@ static void await_room(ring_end_t *end)
     }
 }
 
+static void fill(ring_slot_t *slot, uint64_t number, size_t size)
+{
+    slot->body[0] = 1; /* as many words as the library writes: sender, size, tag, and 8 bytes */
+    slot->body[1] = size;
+    slot->body[2] = 0;
+    slot->body[3] = number;
+    __atomic_store_n(&slot->mark, number + 1, __ATOMIC_RELEASE); /* pairs with ring_receive */
+}
+
 void ring_send(ring_end_t *end, const void *payload, size_t size)
 {
     if (end->next - end->consumed >= RING_SLOTS)
@@ -19,11 +28,27 @@ void ring_send(ring_end_t *end, const void *payload, size_t size)
     ring_slot_t *slot = &end->ring->slots[at];
     if (payload != NULL)
         memcpy(end->ring->payloads[at], payload, size);
-    slot->body[0] = 1; /* as many words as the library writes: sender, size, tag, and 8 bytes */
-    slot->body[1] = size;
-    slot->body[2] = 0;
-    slot->body[3] = end->next;
-    __atomic_store_n(&slot->mark, ++end->next, __ATOMIC_RELEASE); /* pairs with ring_receive */
+    fill(slot, end->next++, size);
+}
+
+void ring_send_shared(ring_end_t *end, uint64_t end_at)
+{
+    ring_t *ring = end->ring;
+    for (;;) {
+        uint64_t number = __atomic_fetch_add(&ring->taken, 1, __ATOMIC_RELAXED);
+        if (number >= end_at)
+            return;
+        while (number - end->consumed >= RING_SLOTS) {
+            end->consumed = __atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE); /* pairs with ring_receive */
+            if (number - end->consumed >= RING_SLOTS)
+                sched_yield();
+        }
+        fill(&ring->slots[number % RING_SLOTS], number, 8);
+        /* As the library does: fetches the lines of later slots by stores that overlap. */
+        for (uint64_t ahead = RING_AHEAD; number % RING_AHEAD == 0 && ahead < 2 * RING_AHEAD; ahead++)
+            if (number + ahead - end->consumed < RING_SLOTS)
+                __atomic_store_n(&ring->slots[(number + ahead) % RING_SLOTS].reserved, 0, __ATOMIC_RELAXED);
+    }
 }
 
 void ring_receive(ring_end_t *end)
