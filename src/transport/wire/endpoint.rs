@@ -15,7 +15,7 @@ mod ways;
 use super::ended::{End, Ended};
 use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
 use super::outgoing::{Outgoing, class_of};
-use super::packet::{self, OwnedFrame, packet_of};
+use super::packet::{self, OwnedFrame, answer_and_packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
 use super::remote::{Memory, Posted};
@@ -212,10 +212,13 @@ impl State {
         let Some(packet) = self.joins.take(from, bytes, packet::MOST)? else {
             return Ok(Taken::Copied);
         };
-        let packet = packet_of(&packet, medium)?;
+        let (answered, packet) = answer_and_packet_of(&packet, medium)?;
         if class_of(&packet) != event.class {
             let (came, class) = (event.class, class_of(&packet));
             return Err(format!("a packet of class {class} as a frame of class {came}"));
+        }
+        if let Some(answered) = answered {
+            self.grants.answered(from, answered, out);
         }
         match packet {
             Packet::Asked => self.receipts.asked(from),
@@ -241,7 +244,8 @@ impl Shared {
         }
         for (to, packet) in &out {
             if !state.is_lost(*to) || matches!(packet, Packet::Use(..)) {
-                state.outgoing.add(*to, packet);
+                let answered = state.grants.ride(*to, packet);
+                state.outgoing.add(*to, packet, answered);
             }
         }
         let State { lane, outgoing, tickets, .. } = &mut *state;

@@ -12,6 +12,11 @@
 //! message of grants may be late, or be replaced by a newer one. One such message is under way for
 //! each pair of ranks.
 //!
+//! A knock behind which no frame waits needs no grant, only its answer, so that the sender may knock
+//! again. The receiver keeps such an answer for up to [`RIDE`], and sends it with the next packet
+//! that goes to the peer anyway and that may carry it: usually the reply to the knock's frame. A
+//! packet may carry the answer of a line if its way never waits for that line.
+//!
 //! A stopped rank may hold all buffers of a line and not use them. When knocks have waited for 5 ms
 //! while no granted frame has come, the receiver **lends** the line a buffer, and another 5 ms
 //! later one more, at most as many as the line has. It takes them back when the frames have come.
@@ -64,6 +69,9 @@ const RECORDS: usize = 128;
 /// How long a receiver waits for the frame of a stopped sender while others want the sender's
 /// place.
 pub const PATIENCE: Duration = Duration::from_millis(5);
+/// How long the answer of a knock without further frames waits for a packet that carries it: a reply
+/// of the thread that polls comes earlier.
+pub const RIDE: Duration = Duration::from_micros(20);
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -157,9 +165,14 @@ pub struct Grants {
     pub streams: Vec<u32>,
     /// How long a line may wait for granted frames before the receiver lends it a buffer.
     patience: Duration,
+    /// How long the answer of a knock without further frames waits for a packet that carries it.
+    ride: Duration,
     /// Most buffers that were ever in use or granted.
     pub most: [usize; LINES],
 }
+
+/// The answer of a knock, without grants: its line and number.
+pub type Answered = (Line, u64);
 
 /// Packets to be sent, with their receivers.
 pub type Out = Vec<(u32, Packet)>;
@@ -176,6 +189,7 @@ impl Default for Grants {
             free: std::array::from_fn(buffers_of),
             loans: Default::default(),
             patience: PATIENCE,
+            ride: RIDE,
             knocking: Default::default(),
             come: Default::default(),
             streams: Vec::new(),
@@ -246,6 +260,11 @@ impl Grants {
         self.sending.insert((to, line), peer);
     }
 
+    /// A packet has brought the answer of a knock.
+    pub fn answered(&mut self, from: u32, (line, number): Answered, out: &mut Out) {
+        self.granted(from, line, (number, 0), out);
+    }
+
     /// A knock was answered. If it is the one under way, sends the frames that have grants.
     fn granted(&mut self, to: u32, line: Line, (answered, granted): (u64, u64), out: &mut Out) {
         let Entry::Occupied(entry) = self.sending.entry((to, line)) else { return };
@@ -279,6 +298,7 @@ impl Grants {
         }
         if let Some(peer) = self.receiving.get_mut(&number) {
             (peer.news, peer.reporting) = (false, false);
+            peer.forget_quiet();
         }
     }
 

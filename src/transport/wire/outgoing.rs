@@ -11,8 +11,8 @@
 //! for one peer and class, and at most `ALL` of a class, of which a peer may have half of what the
 //! others leave. Where these are with other peers, a frame knocks.
 
-use super::grants::{LINES, Line, Packet};
-use super::packet::{FRAME_BEFORE, bytes_of};
+use super::grants::{Answered, LINES, Line, Packet};
+use super::packet::{FRAME_BEFORE, with_answer};
 use super::pieces::{HEAD, cut};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
@@ -115,15 +115,15 @@ impl Outgoing {
         self.open.is_empty()
     }
 
-    /// Cuts a packet into frames and queues them.
-    pub fn add(&mut self, peer: u32, packet: &Packet) {
+    /// Cuts a packet, with the answer of a knock that it carries, into frames and queues them.
+    pub fn add(&mut self, peer: u32, packet: &Packet, answered: Option<Answered>) {
         let to = (peer, class_of(packet));
         let queue = self.queues.entry(to).or_default();
         if queue.is_empty() {
             self.waiting.push(to);
         }
         let before = queue.len();
-        queue.extend(cut(&bytes_of(packet), self.packets, self.frame_most));
+        queue.extend(cut(&with_answer(packet, answered), self.packets, self.frame_most));
         let added = queue.len() - before;
         self.count += added;
         self.packets += 1;

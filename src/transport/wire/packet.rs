@@ -6,9 +6,10 @@
 //! | 0 | 1 | kind: [`FRAME`] or one of the constants after it |
 //! | 1 | 1 | class of the message in it; [`NONE`]: it contains no message |
 //! | 2 | 1 | line of credits; [`NONE`]: the packet needs no credit |
-//! | 3 | 1 | 0 |
+//! | 3 | 1 | 0, or 1 + the line of a knock that it answers |
 //! | 4 | 4 | of a knock: frames that wait behind the first; of a use: its kind; else 0 |
-//! | 8 | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
+//! | 8 | 0 or 8 | the number of the knock that it answers |
+//! | - | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
 //!
 //! | at | size | a message |
 //! |---|---|---|
@@ -22,7 +23,7 @@
 //! | 16 | 8 | length of its payload in bytes |
 //! | 24 | - | header, payload |
 
-use super::grants::{Knock, LINES, Line, Packet};
+use super::grants::{Answered, Knock, LINES, Line, Packet};
 use super::tickets::{Place, Use};
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::{CHUNK, MESSAGE_WORDS};
@@ -48,8 +49,10 @@ const FRAME_HEAD: usize = 24;
 pub const FRAME_BEFORE: usize = HEAD + FRAME_HEAD;
 /// Most bytes of a message's header.
 const HEADER: usize = 64;
+/// Length of the number of a knock that a packet answers.
+const ANSWERED: usize = 8;
 /// Most bytes of a packet.
-pub const MOST: usize = HEAD + FRAME_HEAD + HEADER + LARGEST;
+pub const MOST: usize = HEAD + ANSWERED + FRAME_HEAD + HEADER + LARGEST;
 
 const CLASSES: [Class; 5] =
     [Class::Requests, Class::Replies, Class::Responses, Class::Lib, Class::Answers];
@@ -130,6 +133,16 @@ impl OwnedFrame {
     }
 }
 
+/// Encodes a packet, and the answer of a knock that it carries.
+pub fn with_answer(packet: &Packet, answered: Option<Answered>) -> Vec<u8> {
+    let mut bytes = bytes_of(packet);
+    if let Some((line, number)) = answered {
+        bytes[3] = 1 + line as u8;
+        bytes.splice(HEAD..HEAD, number.to_le_bytes());
+    }
+    bytes
+}
+
 /// Encodes a packet.
 pub fn bytes_of(packet: &Packet) -> Vec<u8> {
     let make =
@@ -184,6 +197,22 @@ fn use_of(which: usize, words: &[u64]) -> Option<Use> {
         (4, []) => Some(Use::Closed),
         _ => None,
     }
+}
+
+/// Checks and decodes what with_answer() has encoded; parameters and errors are those of packet_of().
+pub fn answer_and_packet_of(
+    bytes: &[u8],
+    medium: usize,
+) -> Result<(Option<Answered>, Packet), String> {
+    let Some(line) = bytes.get(3).and_then(|line| line.checked_sub(1)) else {
+        return Ok((None, packet_of(bytes, medium)?));
+    };
+    if usize::from(line) >= LINES || bytes.len() < HEAD + ANSWERED {
+        return Err(format!("an answer of line {line} in {} bytes", bytes.len()));
+    }
+    let answered = (usize::from(line), number(bytes, HEAD, ANSWERED));
+    let plain = [&bytes[..3], &[0], &bytes[4..HEAD], &bytes[HEAD + ANSWERED..]].concat();
+    Ok((Some(answered), packet_of(&plain, medium)?))
 }
 
 /// Checks and decodes a received packet. Err: what is wrong. `medium`: most bytes of payload of a

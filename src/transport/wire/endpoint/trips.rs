@@ -30,6 +30,49 @@ fn connected(nature: Nature) -> ([Arc<Simulated>; 2], [Endpoint; 2]) {
     (wires, ends)
 }
 
+/// A request to an owner and its answer, in turn: the answer also answers the knock. Counts the
+/// frames of both ranks.
+#[test]
+fn a_request_and_its_answer_are_two_frames() {
+    const COUNT: u64 = 50;
+    for seed in [2, 3] {
+        let kind = "fd=0:remote=1:atomics=0:notices=0:message=0:shared=0";
+        let nature = Nature::named(&format!("{seed}:frame=1048576:{kind}")).unwrap();
+        let (wires, ends) = connected(nature);
+        ends[1].shared.lock().grants.never_answer_alone();
+        let limit = Instant::now() + Duration::from_secs(60);
+        for tag in 0..COUNT {
+            let message = |header: &'static [u8]| Frame {
+                id: 1,
+                kind: 2,
+                tag,
+                header,
+                payload: &[],
+                label: 0,
+                absent: true,
+            };
+            assert!(ends[0].put(1, Class::Lib, &message(&[0; 40]), 4096));
+            let answered = RefCell::new(false);
+            while !*answered.borrow() {
+                assert!(Instant::now() < limit, "request {tag} has no answer");
+                let came = RefCell::new(false);
+                let request = |_: u32, _: Class, _: &Frame| !came.replace(true);
+                ends[1].shared.round(ends[1].shared.lock(), &request);
+                if *came.borrow() {
+                    ends[1].put(0, Class::Answers, &message(&[0; 8]), 4096);
+                }
+                let answer = |_: u32, class: Class, frame: &Frame| {
+                    assert_eq!((class, frame.tag), (Class::Answers, tag));
+                    !answered.replace(true)
+                };
+                ends[0].shared.round(ends[0].shared.lock(), &answer);
+            }
+        }
+        let frames = wires.iter().map(|wire| wire.counts()[0]).sum::<u64>();
+        assert_eq!(frames, 2 * COUNT);
+    }
+}
+
 /// Sends `count` messages of `size` bytes, each as early as it is accepted.
 fn count(name: &str, count: u64, size: usize) -> Trips {
     let nature = Nature::named(name).unwrap();
@@ -61,6 +104,7 @@ fn count(name: &str, count: u64, size: usize) -> Trips {
     // Answers that are on their way are counted, too.
     while ends.iter().any(|end| end.shared.round(end.shared.lock(), &|_, _, _| true))
         || ends.iter().any(|end| end.shared.lock().outgoing.waiting() > 0)
+        || ends.iter().any(|end| end.shared.lock().grants.is_stuck())
         || wires.iter().any(|wire| wire.has_frames())
     {}
     let [frames, accesses] =

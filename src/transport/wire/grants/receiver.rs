@@ -14,11 +14,37 @@ pub(super) struct Receiving {
     /// There are grants that the peer does not know, and a message with grants is under way.
     pub news: bool,
     pub reporting: bool,
+    /// Lines whose last knock was answered without grants, which the peer does not know, and since
+    /// when there is one.
+    quiet: [bool; LINES],
+    since: Option<Instant>,
 }
 
 impl Receiving {
     fn has_come(&self) -> bool {
         self.out == [0; LINES]
+    }
+
+    pub fn forget_quiet(&mut self) {
+        (self.quiet, self.since) = ([false; LINES], None);
+    }
+
+    fn is_needed(&self) -> bool {
+        self.news || self.reporting || self.since.is_some() || !self.has_come()
+    }
+}
+
+/// Whether a packet may carry the answer of a knock for a line: no rank lets it wait until frames of
+/// that line find a slot.
+fn carries(packet: &Packet, line: Line) -> bool {
+    const REQUESTS: Line = 0;
+    const RESPONSES: Line = 1;
+    match packet {
+        Packet::Frame(None, _) => true,
+        Packet::Frame(Some(of), _) | Packet::Knock(of, _) => {
+            (of % (LINES / 2), line % (LINES / 2)) == (RESPONSES, REQUESTS)
+        }
+        _ => false,
     }
 }
 
@@ -109,12 +135,29 @@ impl Grants {
             }
         }
         for (number, peer) in &mut self.receiving {
+            peer.news |= peer.since.is_some_and(|since| since.elapsed() >= self.ride);
             if peer.news && !peer.reporting {
                 (peer.news, peer.reporting) = (false, true);
+                peer.forget_quiet();
                 out.push((*number, Packet::Grants(peer.answered, peer.granted)));
             }
         }
-        self.receiving.retain(|_, peer| peer.news || peer.reporting || !peer.has_come());
+        self.receiving.retain(|_, peer| peer.is_needed());
+    }
+
+    /// The answer of a knock that a packet to a peer carries; it counts as sent.
+    pub fn ride(&mut self, to: u32, packet: &Packet) -> Option<Answered> {
+        let peer = self.receiving.get_mut(&to)?;
+        let line = (0..LINES).find(|line| peer.quiet[*line] && carries(packet, *line))?;
+        let answered = (line, peer.answered[line]);
+        peer.quiet[line] = false;
+        if peer.quiet == [false; LINES] {
+            peer.since = None;
+        }
+        if !peer.is_needed() {
+            self.receiving.remove(&to);
+        }
+        Some(answered)
     }
 
     /// Whether nothing has come for a line, and nothing is lent to it.
@@ -175,7 +218,12 @@ impl Grants {
                 self.free[line] -= share;
                 peer.out[line] += share;
                 (peer.answered[line], peer.granted[line]) = (number, share as u64);
-                peer.news = true;
+                if demand > 0 {
+                    peer.news = true;
+                } else {
+                    peer.quiet[line] = true;
+                    peer.since.get_or_insert_with(Instant::now);
+                }
             }
             let all = buffers_of(line) + self.loans[line].buffers;
             self.most[line] = self.most[line].max(all - self.free[line]);
@@ -193,5 +241,6 @@ impl Grants {
     pub fn is_stuck(&self) -> bool {
         self.come.iter().any(|come| !come.is_empty())
             || self.loans.iter().any(|loan| loan.since.is_some())
+            || self.receiving.values().any(|peer| peer.since.is_some())
     }
 }

@@ -3,6 +3,12 @@ use crate::transport::frame::{Class, Frame};
 use std::time::{Duration, Instant};
 
 impl Grants {
+    /// The answer of a knock without further frames waits for a packet that carries it.
+    #[cfg(feature = "simulated")]
+    pub fn never_answer_alone(&mut self) {
+        self.ride = Duration::MAX;
+    }
+
     /// Grants that a peer has, or will have, and has not used.
     #[cfg(feature = "simulated")]
     pub fn granted_to(&self, peer: u32) -> usize {
@@ -20,7 +26,8 @@ struct Ranks {
 
 impl Ranks {
     fn new(count: usize, seed: u64) -> Ranks {
-        let ends = (0..count).map(|_| Grants::default()).collect();
+        let ends =
+            (0..count).map(|_| Grants { ride: Duration::ZERO, ..Grants::default() }).collect();
         Ranks { ends, wire: Vec::new(), random: seed }
     }
 
@@ -228,6 +235,74 @@ fn a_line_is_lent_buffers_for_those_that_stopped_ranks_hold() {
 fn count(all: &mut u32, it: bool) -> bool {
     *all += u32::from(it);
     true
+}
+
+/// Rank 1 has knocked at rank 0 for a line, and rank 0 has served it. Returns rank 0, and the number
+/// of the knock.
+fn knocked(line: Line, ride: Duration) -> (Grants, u64) {
+    let mut ranks = Ranks::new(2, 1);
+    ranks.ends[0].ride = ride;
+    assert!(ranks.send(1, 0, line, 0, 8) && ranks.step(|_, _, _| true));
+    (ranks.ends.swap_remove(0), 1)
+}
+
+/// The answer of a knock behind which nothing waits goes once: with the first packet that may carry
+/// it, or alone.
+#[test]
+fn the_answer_of_a_knock_rides_on_another_packet_or_goes_alone() {
+    let owned = |class| {
+        let frame =
+            Frame { id: 1, kind: 0, tag: 0, header: &[0; 8], payload: &[], label: 0, absent: true };
+        OwnedFrame::of(class, &frame)
+    };
+    let knock = |line| Packet::Knock(line, Knock { number: 9, demand: 0, first: None });
+    let reply = || Packet::Frame(None, owned(Class::Answers));
+    let never = Duration::MAX;
+    for line in 0..LINES {
+        let (mut end, number) = knocked(line, never);
+        let others =
+            [Packet::Asked, knock(0), knock(2), Packet::Frame(Some(3), owned(Class::Requests))];
+        assert!(others.iter().all(|it| end.ride(1, it).is_none() && end.ride(0, it).is_none()));
+        for response in [knock(1), Packet::Frame(Some(4), owned(Class::Responses))] {
+            let expected = (line % 3 == 0).then_some((line, number));
+            let (mut end, _) = knocked(line, never);
+            assert_eq!(end.ride(1, &response), expected);
+        }
+        assert!(end.is_stuck() && !end.receiving.is_empty());
+        assert_eq!(end.ride(1, &reply()), Some((line, number)));
+        assert!(!end.is_stuck() && end.receiving.is_empty());
+        assert_eq!(end.ride(1, &reply()), None);
+
+        let (mut end, _) = knocked(line, Duration::from_millis(1));
+        let (mut out, limit) = (Out::new(), Instant::now() + Duration::from_secs(10));
+        while out.is_empty() {
+            assert!(Instant::now() < limit, "the answer does not go");
+            end.serve(|_, _| true, &mut out, &mut vec![]);
+        }
+        assert!(matches!(out[..], [(1, Packet::Grants(answered, _))] if answered[line] == number));
+        assert!(!end.is_stuck() && end.ride(1, &reply()).is_none());
+
+        let (mut end, _) = knocked(line, never);
+        end.mark_dead(1);
+        assert!(!end.is_stuck() && end.ride(1, &reply()).is_none());
+    }
+}
+
+/// A sender takes the answer that rides as that of its knock, once, and no other number.
+#[test]
+fn an_answer_that_rides_lets_the_sender_knock_again() {
+    let mut ranks = Ranks::new(2, 1);
+    assert!((0..3).all(|tag| ranks.send(1, 0, 2, tag, 8)), "one knock, and two frames wait");
+    let (mut out, end) = (Out::new(), &mut ranks.ends[1]);
+    end.answered(0, (2, 7), &mut out);
+    end.answered(0, (1, 1), &mut out);
+    assert!(out.is_empty() && !end.has_sent_all(0));
+    end.answered(0, (2, 1), &mut out);
+    end.answered(0, (2, 1), &mut out);
+    assert!(matches!(
+        &out[..],
+        [(0, Packet::Knock(2, Knock { number: 2, demand: 1, first: Some(_) }))]
+    ));
 }
 
 #[test]

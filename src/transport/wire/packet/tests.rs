@@ -51,6 +51,14 @@ fn packets_come_as_they_were_sent() {
         assert!(bytes.len() <= MOST);
         assert!(same(&packet_of(&bytes, MEDIUM).unwrap(), packet), "{packet:?}");
     }
+    for (packet, line) in packets.iter().zip((0..LINES).cycle()) {
+        let bytes = with_answer(packet, Some((line, 1 << 50)));
+        let (answered, came) = answer_and_packet_of(&bytes, MEDIUM).unwrap();
+        assert!(bytes.len() <= MOST && same(&came, packet), "{packet:?}");
+        assert_eq!(answered, Some((line, 1 << 50)));
+        let plain = answer_and_packet_of(&with_answer(packet, None), MEDIUM).unwrap();
+        assert!(plain.0.is_none() && same(&plain.1, packet));
+    }
     let sent = owned(Class::Requests, 5, 9);
     let Frame { id, kind, tag, header, payload, label, absent } = sent.frame();
     assert_eq!((id, kind, tag, label, absent), (0x102, 9, 0x1_0000_0005, 0x304, false));
@@ -86,16 +94,21 @@ fn no_bytes_are_trusted() {
         Packet::Asked,
     ];
     for packet in &packets {
-        let good = bytes_of(packet);
-        for size in 0..good.len() {
-            assert!(packet_of(&good[..size], MEDIUM).is_err(), "{size} bytes of {packet:?}");
+        for answered in [None, Some((5, 3))] {
+            let good = with_answer(packet, answered);
+            for size in 0..good.len() {
+                let cut = answer_and_packet_of(&good[..size], MEDIUM);
+                assert!(cut.is_err(), "{size} bytes of {packet:?}");
+            }
+            let longer = answer_and_packet_of(&[&good[..], &[0]].concat(), MEDIUM);
+            assert!(longer.is_err(), "{packet:?} and a byte");
         }
-        assert!(packet_of(&[&good[..], &[0]].concat(), MEDIUM).is_err(), "{packet:?} and a byte");
+        let good = bytes_of(packet);
         for at in 0..good.len() {
             for value in [0, 1, 7, 128, 255] {
                 let mut bytes = good.clone();
                 bytes[at] = value;
-                if let Ok(Packet::Frame(_, owned)) = packet_of(&bytes, MEDIUM) {
+                if let Ok((_, Packet::Frame(_, owned))) = answer_and_packet_of(&bytes, MEDIUM) {
                     assert_eq!(owned.frame().header.len() + owned.frame().payload.len(), 14);
                 }
             }
