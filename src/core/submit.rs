@@ -271,12 +271,27 @@ impl Poster {
                 unsafe { command.fire(Status::OK, self.routes.waiters()) };
                 Ok(Accepted::Fires)
             }
-            _ if execution == Execution::Direct => {
+            outcome if execution == Execution::Direct => {
                 // SAFETY: as above, and the user keeps the local memory.
-                unsafe { self.lane.post_directly(*command, *local) }.map(|()| Accepted::Fires)
+                unsafe { self.lane.post_directly(*command, *local, outcome) }
+                    .map(|()| Accepted::Fires)
             }
-            _ => self.queue(request),
+            outcome => self.post_or_queue(request, outcome),
         }
+    }
+
+    /// Posts the request at once, if the role is free and no command waits; else puts it into the
+    /// queue.
+    fn post_or_queue(&self, request: &Request, outcome: Outcome) -> Result<Accepted> {
+        if self.lane.may_post_directly() {
+            // SAFETY: check() has checked the completions; their user keeps them and the local
+            // memory.
+            match unsafe { self.lane.post_directly(request.command, request.local, outcome) } {
+                Err(error) if error.status.is_retry() => {}
+                end => return end.map(|()| Accepted::Fires),
+            }
+        }
+        self.queue(request)
     }
 
     fn queue(&self, request: &Request) -> Result<Accepted> {

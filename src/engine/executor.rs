@@ -146,12 +146,30 @@ impl LaneState {
             Ok(Outcome::SignalNeedsOwner) => Stage::Word,
             Ok(Outcome::NeedsOwner) if command.op == Op::ATOMIC => Stage::Word,
             Ok(Outcome::NeedsOwner) => Stage::Data { done: 0 },
-            Ok(Outcome::NeedsPost) if command.op == Op::ATOMIC => Stage::Device { guess: 0 },
-            // See WITH_SIGNAL.
-            Ok(Outcome::NeedsPost) if goes_to_owner(routes, &command) => Stage::Data { done: 0 },
+            // SAFETY: as the caller promises.
             Ok(Outcome::NeedsPost) => {
-                InFlight::first_posted(command.size, routes.fabric().remote_most())
+                return unsafe { self.begin_posted(routes, command, carried) };
             }
+        };
+        // SAFETY: as the caller promises.
+        unsafe { self.start(routes, command, stage, carried) }
+    }
+
+    /// Begins a command that by_caller::attempt() leaves to a network. False: the table is full.
+    ///
+    /// # Safety
+    /// As for execute_one().
+    pub(super) unsafe fn begin_posted(
+        &mut self,
+        routes: &Routes,
+        command: Command,
+        carried: bool,
+    ) -> bool {
+        let stage = match command.op {
+            Op::ATOMIC => Stage::Device { guess: 0 },
+            // See WITH_SIGNAL.
+            _ if goes_to_owner(routes, &command) => Stage::Data { done: 0 },
+            _ => InFlight::first_posted(command.size, routes.fabric().remote_most()),
         };
         // SAFETY: as the caller promises.
         unsafe { self.start(routes, command, stage, carried) }

@@ -6,7 +6,7 @@
 //! A thread inside a callback never takes the role: the callbacks that it fires would have to wait
 //! until its own callback has returned. It rings the bell instead.
 
-use crate::engine::by_caller::Local;
+use crate::engine::by_caller::{Local, Outcome};
 use crate::engine::by_owner;
 use crate::engine::command::Command;
 use crate::engine::command_queue::CommandQueue;
@@ -217,14 +217,25 @@ impl Lane {
         &self.room
     }
 
+    /// Whether a requester in mode auto may call post_directly(): it would not pass by commands that
+    /// wait in the queue, and it may take the role.
+    pub fn may_post_directly(&self) -> bool {
+        self.queue.is_empty() && !in_callback()
+    }
+
     /// Executes a command at once, without the queue. It looks `local` up and executes the command
     /// while it holds the role, so a region stays: a thread that frees a region first flushes with
-    /// the role.
+    /// the role. `outcome`: the caller's attempt to execute it.
     ///
     /// # Safety
     /// As for put(), for the memory that `local` names. The bytes of a command that carries them
     /// are valid during this call.
-    pub unsafe fn post_directly(&self, mut command: Command, local: Local) -> Result<()> {
+    pub unsafe fn post_directly(
+        &self,
+        mut command: Command,
+        local: Local,
+        outcome: Outcome,
+    ) -> Result<()> {
         let Some(mut work) = self.handover.take() else {
             return Err(Error::bare(Status::RETRY_BUSY));
         };
@@ -236,7 +247,12 @@ impl Lane {
             let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
             command.local = place;
             // SAFETY: as the caller promises.
-            let room = unsafe { work.execute_one(&self.routes, command, carried) };
+            let room = unsafe {
+                match outcome {
+                    Outcome::NeedsPost => work.begin_posted(&self.routes, command, carried),
+                    _ => work.execute_one(&self.routes, command, carried),
+                }
+            };
             work.post_gathered(&self.routes);
             room
         });

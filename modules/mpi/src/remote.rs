@@ -203,7 +203,9 @@ impl MpiLane {
     /// # Safety
     /// As of MpiLane::post().
     unsafe fn request(&mut self, peer: u32, commands: &[Command]) -> Option<usize> {
-        let (mut answer, mut numbers) = (self.begin_request(peer), Vec::new());
+        let (mut answer, mut taken) = (self.begin_request(peer), 0);
+        // Number, local buffer, size, and whether it is a write.
+        let mut large = Vec::new();
         let answered = answer.message.size();
         let message = &mut answer.message;
         for command in commands {
@@ -228,23 +230,25 @@ impl MpiLane {
             }
             // SAFETY: the bytes are valid, as the caller promises.
             unsafe { message.put_bytes(local, inline) };
-            numbers.push((number, local, size, write, transfers));
+            taken += 1;
+            if transfers {
+                large.push((number, local, size as usize, write));
+            }
         }
-        if numbers.is_empty() {
+        if taken == 0 {
             self.unsent.keep(peer, answer);
             return Some(0);
         }
         // The messages of large operations begin before the request leaves, so that a receive is
         // posted when the owner sends.
-        for (number, local, size, write, transfers) in &numbers {
-            let (to, size) = ((peer, tag_of(*number, *write)), *size as usize);
+        for (number, local, size, write) in large {
+            let to = (peer, tag_of(number, write));
             // SAFETY: the caller promises that the bytes are valid, and used by MPI alone, until
             // the command ends, which is after the single.
             let begun = unsafe {
-                match (transfers, write) {
-                    (true, false) => self.requests.receive(to, *local, size, Single::Read(*number)),
-                    (true, true) => self.requests.send(to, *local, size, Single::Write(*number)),
-                    _ => Ok(()),
+                match write {
+                    false => self.requests.receive(to, local, size, Single::Read(number)),
+                    true => self.requests.send(to, local, size, Single::Write(number)),
                 }
             };
             if !self.went_well(begun) {
@@ -254,7 +258,7 @@ impl MpiLane {
         let head = head_of(answer.ended, answered);
         let sent = self.requests.send_message((peer, REQUESTS), answer.message.end(head));
         *self.remote.open.entry(peer).or_default() += 1;
-        self.went_well(sent).then_some(numbers.len())
+        self.went_well(sent).then_some(taken)
     }
 
     /// Handles an answer.
