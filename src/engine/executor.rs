@@ -146,8 +146,8 @@ impl LaneState {
             Ok(Outcome::SignalNeedsOwner) => Stage::Word,
             Ok(Outcome::NeedsOwner) if command.op == Op::ATOMIC => Stage::Word,
             Ok(Outcome::NeedsOwner) => Stage::Data { done: 0 },
-            // SAFETY: as the caller promises.
             Ok(Outcome::NeedsPost) => {
+                // SAFETY: as the caller promises.
                 return unsafe { self.begin_posted(routes, command, carried) };
             }
         };
