@@ -1,7 +1,8 @@
 /* Broken if this fails: ranks that flood each other with requests, each of which is answered by a
  * response, lock each other up, lose something, or need memory that grows with the number of
- * requests: with one slot, and with polled, serial and parallel handlers. LLCL_TEST_FLOOD: requests
- * of each rank.
+ * requests: with one slot, and with polled, serial and parallel handlers; or a rank whose peer
+ * takes no responses keeps more than a bounded number of them, or stops with a handler that does
+ * not return. LLCL_TEST_FLOOD: requests of each rank.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes
@@ -11,9 +12,13 @@
 
 enum { ASK, ANSWER };
 
+#define PARKED 256u /* a rank keeps so many responses that find no credit (engine::messages::parked) */
+#define BESIDE 1024u /* more than slots and frames hold */
+#define TRIES 100000u
+
 struct rank {
     llcl_context_t *context;
-    uint64_t answered;
+    uint64_t answered, released;
 };
 
 static void configure(llcl_config_t *config)
@@ -34,8 +39,48 @@ static void ask(llcl_am_t *message, void *data)
 
 static void answer(llcl_am_t *message, void *data)
 {
+    struct rank *rank = data;
     (void)message;
-    word_add(&((struct rank *)data)->answered, 1);
+    AWAIT(&rank->released, 1);
+    word_add(&rank->answered, 1);
+}
+
+/* Rank 0 takes no responses: its handler does not return, or it does not poll. The responses of
+ * rank 1 find no credit soon; its handlers must return nevertheless, until it keeps PARKED
+ * responses. Then it must handle no more requests. */
+static void take_none(struct rank *rank)
+{
+    struct shared over;
+    /* In offload mode the sender's lane keeps as many requests. */
+    uint64_t asked = 0, least = test_mode_is("offload") ? 2 * PARKED : PARKED;
+    uint32_t left, peer, naps = 0;
+    share(rank->context, ALLOCATED, 64, &over);
+    for (left = TRIES; llcl_rank(rank->context) == 0 && left > 0; left -= asked >= least) {
+        llcl_am_params_t am = am_to(1, ASK, &asked, sizeof asked);
+        llcl_status_t status = llcl_try_am_async(rank->context, &am);
+        CHECK(status >= 0);
+        asked += status == LLCL_OK;
+        CHECK(asked < least + BESIDE);
+        if (status != LLCL_OK && asked < least)
+            CHECK(naps++ < TEST_PATIENCE_NS / 100000 && usleep(100) == 0);
+        else
+            sched_yield();
+    }
+    word_set(&rank->released, 1);
+    for (peer = 1; llcl_rank(rank->context) == 0 && peer < llcl_size(rank->context); peer++) {
+        llcl_write_value_params_t write = LLCL_WRITE_VALUE_PARAMS_INIT;
+        write.peer = peer;
+        write.destination = remote_at(&over, peer, 0);
+        write.value = 1;
+        write.size = sizeof(uint64_t);
+        CHECK_OK(llcl_write_value(rank->context, &write));
+    }
+    if (llcl_rank(rank->context) != 0)
+        AM_AWAIT(rank->context, over.words, 1);
+    AM_AWAIT(rank->context, &rank->answered, asked);
+    CHECK_EQUAL(word_get(&rank->answered), asked);
+    word_set(&rank->answered, 0);
+    share_end(rank->context, &over);
 }
 
 static void flood(struct rank *rank, uint64_t from, uint64_t to)
@@ -60,6 +105,7 @@ static void run(llcl_context_t *context)
     am_register(context, ASK, ask, rank);
     am_register(context, ANSWER, answer, rank);
     fence(context);
+    take_none(rank);
     flood(rank, 0, all / 4);
     before = resident_kib();
     flood(rank, all / 4, all);

@@ -1,5 +1,7 @@
 /* Broken if this fails: a thread that waits in llcl_wait_word does not run its rank's handlers; or
- * it does so in offload mode, where only the library's own threads run handlers.
+ * it does so in offload mode, where only the library's own threads run handlers. In the first part
+ * the library's thread is in a handler that does not return, so only the waiting thread can run
+ * the others.
  * ranks: 2
  * threads: yes
  */
@@ -8,11 +10,30 @@
 #define MESSAGES 3000u
 #define MOST 30000u
 #define SPELL 100
+#define ALONE 200u
+
+enum { COUNT, HOLD };
 
 struct rank {
-    uint64_t count, by_waiter;
+    uint64_t count, by_waiter, held, released;
     pthread_t waiter;
 };
+
+static void configure(llcl_config_t *config)
+{
+    /* Handlers run while another one does not return. */
+    if (!test_mode_is("offload"))
+        config->am_handlers = LLCL_AM_HANDLERS_PARALLEL;
+}
+
+static void hold(llcl_am_t *message, void *data)
+{
+    struct rank *rank = data;
+    (void)message;
+    CHECK(!pthread_equal(pthread_self(), rank->waiter));
+    word_set(&rank->held, 1);
+    AWAIT(&rank->released, 1);
+}
 
 static void handle(llcl_am_t *message, void *data)
 {
@@ -23,6 +44,27 @@ static void handle(llcl_am_t *message, void *data)
     word_add(&rank->count, 1);
 }
 
+/* Only the waiting thread runs handlers. */
+static void alone(llcl_context_t *context, struct rank *rank)
+{
+    llcl_am_params_t first = am_to(1 - llcl_rank(context), HOLD, NULL, 0);
+    uint32_t i;
+    CHECK_OK(llcl_am_async(context, &first));
+    AWAIT(&rank->held, 1); /* outside of the library, whose thread runs it */
+    fence(context);
+    for (i = 0; i < ALONE; i++) {
+        llcl_am_params_t am = am_to(1 - llcl_rank(context), COUNT, NULL, 0);
+        if (llcl_rank(context) == i % 2)
+            CHECK_OK(llcl_am_async(context, &am));
+        else
+            CHECK_OK(llcl_wait_word(context, &rank->count, i / 2 + 1, TEST_PATIENCE_NS / 2));
+    }
+    fence(context);
+    CHECK_EQUAL(rank->by_waiter, ALONE / 2);
+    word_set(&rank->released, 1);
+    rank->count = rank->by_waiter = 0;
+}
+
 /* One message at a time, so that the waiter is awake for most of them. */
 static void spell(llcl_context_t *context, struct rank *rank, uint32_t first)
 {
@@ -31,7 +73,7 @@ static void spell(llcl_context_t *context, struct rank *rank, uint32_t first)
     fence(context);
     sleep_ms(5);
     for (i = first; i < first + SPELL; i++) {
-        llcl_am_params_t am = am_to(1 - llcl_rank(context), 0, NULL, 0);
+        llcl_am_params_t am = am_to(1 - llcl_rank(context), COUNT, NULL, 0);
         if (llcl_rank(context) == i % 2)
             CHECK_OK(llcl_am_async(context, &am));
         else
@@ -51,7 +93,11 @@ static void run(llcl_context_t *context)
     struct rank *rank = am_new(sizeof *rank);
     uint32_t i;
     rank->waiter = pthread_self();
-    am_register(context, 0, handle, rank);
+    am_register(context, COUNT, handle, rank);
+    am_register(context, HOLD, hold, rank);
+    fence(context);
+    if (!test_mode_is("offload"))
+        alone(context, rank);
     /* On a busy machine the library's own thread may be the faster one for all of the messages:
      * then there are more. */
     for (i = 0; i < MESSAGES || (i < MOST && !test_mode_is("offload") && !both_have_run_some(context, rank)); i += SPELL)
@@ -65,4 +111,4 @@ static void run(llcl_context_t *context)
         CHECK(rank->by_waiter >= 1);
 }
 
-TEST_MAIN(run)
+TEST_MAIN_CONFIG(run, configure)
