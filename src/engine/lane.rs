@@ -217,8 +217,8 @@ impl Lane {
         &self.room
     }
 
-    /// Whether a requester in mode auto may call post_directly(): it would not pass by commands that
-    /// wait in the queue, and it may take the role.
+    /// Whether a requester in mode auto may call post_directly(): it would not pass by commands
+    /// that wait in the queue, and it may take the role.
     pub fn may_post_directly(&self) -> bool {
         self.queue.is_empty() && !in_callback()
     }

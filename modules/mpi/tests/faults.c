@@ -14,7 +14,7 @@
 #define MANY (1 << 20)
 
 static int posted, cancelled, freed, left = -1, broken, breaks_some;
-/* The memory that is read stays mapped to the end: an MPI that has failed may still read from it. */
+/* The memory that is read stays mapped to the end: an MPI that has failed may still read it. */
 static char bytes[MANY], from[MANY];
 
 int MPI_Irecv(void *bytes, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)

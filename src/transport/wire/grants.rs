@@ -12,10 +12,10 @@
 //! message of grants may be late, or be replaced by a newer one. One such message is under way for
 //! each pair of ranks.
 //!
-//! A knock behind which no frame waits needs no grant, only its answer, so that the sender may knock
-//! again. The receiver keeps such an answer for up to [`RIDE`], and sends it with the next packet
-//! that goes to the peer anyway and that may carry it: usually the reply to the knock's frame. A
-//! packet may carry the answer of a line if its way never waits for that line.
+//! A knock behind which no frame waits needs no grant, only its answer, so that the sender may
+//! knock again. The receiver keeps such an answer for up to [`RIDE`], and sends it with the next
+//! packet that goes to the peer anyway and that may carry it: usually the reply to the knock's
+//! frame. A packet may carry the answer of a line if its way never waits for that line.
 //!
 //! A stopped rank may hold all buffers of a line and not use them. When knocks have waited for 5 ms
 //! while no granted frame has come, the receiver **lends** the line a buffer, and another 5 ms
@@ -69,8 +69,8 @@ const RECORDS: usize = 128;
 /// How long a receiver waits for the frame of a stopped sender while others want the sender's
 /// place.
 pub const PATIENCE: Duration = Duration::from_millis(5);
-/// How long the answer of a knock without further frames waits for a packet that carries it: a reply
-/// of the thread that polls comes earlier.
+/// How long the answer of a knock without further frames waits for a packet that carries it: a
+/// reply of the thread that polls comes earlier.
 pub const RIDE: Duration = Duration::from_micros(20);
 
 /// The line of a frame; None: its receiver has set a place aside for it.

@@ -199,7 +199,8 @@ fn use_of(which: usize, words: &[u64]) -> Option<Use> {
     }
 }
 
-/// Checks and decodes what with_answer() has encoded; parameters and errors are those of packet_of().
+/// Checks and decodes what with_answer() has encoded; parameters and errors are those of
+/// packet_of().
 pub fn answer_and_packet_of(
     bytes: &[u8],
     medium: usize,

@@ -34,8 +34,8 @@ impl Receiving {
     }
 }
 
-/// Whether a packet may carry the answer of a knock for a line: no rank lets it wait until frames of
-/// that line find a slot.
+/// Whether a packet may carry the answer of a knock for a line: no rank lets it wait until frames
+/// of that line find a slot.
 fn carries(packet: &Packet, line: Line) -> bool {
     const REQUESTS: Line = 0;
     const RESPONSES: Line = 1;

@@ -237,8 +237,8 @@ fn count(all: &mut u32, it: bool) -> bool {
     true
 }
 
-/// Rank 1 has knocked at rank 0 for a line, and rank 0 has served it. Returns rank 0, and the number
-/// of the knock.
+/// Rank 1 has knocked at rank 0 for a line, and rank 0 has served it. Returns rank 0, and the
+/// number of the knock.
 fn knocked(line: Line, ride: Duration) -> (Grants, u64) {
     let mut ranks = Ranks::new(2, 1);
     ranks.ends[0].ride = ride;
