@@ -13,8 +13,8 @@
 enum { ASK, ANSWER };
 
 #define PARKED 256u /* a rank keeps so many responses that find no credit (engine::messages::parked) */
-#define BESIDE 1024u /* more than slots and frames hold */
-#define TRIES 100000u
+#define BESIDE 256u /* more than slots hold */
+#define TRIES 20000u
 
 struct rank {
     llcl_context_t *context;
@@ -55,7 +55,9 @@ static void take_none(struct rank *rank)
     uint64_t asked = 0, least = test_mode_is("offload") ? 2 * PARKED : PARKED;
     uint32_t left, peer, naps = 0;
     share(rank->context, ALLOCATED, 64, &over);
-    for (left = TRIES; llcl_rank(rank->context) == 0 && left > 0; left -= asked >= least) {
+    /* Behind a wire frames hold many requests. */
+    left = llcl_rank(rank->context) == 0 && is_near(rank->context, 1) ? TRIES : 0;
+    for (; left > 0; left -= asked >= least) {
         llcl_am_params_t am = am_to(1, ASK, &asked, sizeof asked);
         llcl_status_t status = llcl_try_am_async(rank->context, &am);
         CHECK(status >= 0);
@@ -63,7 +65,7 @@ static void take_none(struct rank *rank)
         CHECK(asked < least + BESIDE);
         if (status != LLCL_OK && asked < least)
             CHECK(naps++ < TEST_PATIENCE_NS / 100000 && usleep(100) == 0);
-        else
+        else if (left % 16 == 0)
             sched_yield();
     }
     word_set(&rank->released, 1);
