@@ -115,6 +115,14 @@ __attribute__((noinline)) void calls_message_take(llcl_context_t *context)
     llcl_am_poll(context, BATCH, NULL);
 }
 
+/* A message by itself, as in a ping-pong: one poll takes one message. */
+__attribute__((noinline)) void calls_alone_send(llcl_context_t *context, const llcl_am_params_t *message)
+{
+    llcl_try_am_async(context, message);
+}
+
+__attribute__((noinline)) void calls_alone_take(llcl_context_t *context) { llcl_am_poll(context, BATCH, NULL); }
+
 __attribute__((noinline)) void calls_poll_empty(llcl_context_t *context)
 {
     for (int i = 0; i < EACH; i++)
@@ -135,7 +143,11 @@ static void messages(const bench_world_t *world)
         calls_message_send(world->context, &message);
         calls_message_take(world->context);
     }
-    if (handled != EACH + 1)
+    for (int i = 0; i < EACH; i++) {
+        calls_alone_send(world->context, &message);
+        calls_alone_take(world->context);
+    }
+    if (handled != 2 * EACH + 1)
         bench_die("calls: %llu messages were handled", (unsigned long long)handled);
     calls_poll_empty(world->context);
 }
