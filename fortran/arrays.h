@@ -6,9 +6,19 @@
 #include <ISO_Fortran_binding.h>
 #include <llcl.h>
 
-/* Every subroutine ends with a call of this. Stores `answer` in `status`. If `status` is NULL, any
- * answer but LLCL_OK and LLCL_DONE ends the program. */
+/* Ends a subroutine. Stores `answer` in `status`. If `status` is NULL, any answer but LLCL_OK and
+ * LLCL_DONE ends the program. */
 void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status);
+
+/* llclf_finish() without a call if the operation has succeeded, for subroutines that take some
+ * nanoseconds. */
+static inline void finish(const char *name, llcl_status_t answer, llcl_status_t *status)
+{
+    if (answer != LLCL_OK)
+        llclf_finish(name, answer, status);
+    else if (status != NULL)
+        *status = LLCL_OK;
+}
 
 /* Ends a subroutine with LLCL_ERR_INVALID. `sentence`, a static text, becomes the message that
  * llcl_last_error of the module returns. */
@@ -28,6 +38,11 @@ static inline int one_piece(const CFI_cdesc_t *array, size_t *size)
 {
     CFI_index_t bytes = (CFI_index_t)array->elem_len;
     int together = 1;
+    /* Most arrays are of this kind, and the loop takes longer. */
+    if (array->rank == 1 && array->dim[0].sm == bytes && array->dim[0].extent >= 0) {
+        *size = (size_t)(bytes * array->dim[0].extent);
+        return 1;
+    }
     for (int i = 0; i < array->rank; i++) {
         if (array->dim[i].extent < 0)
             return 0;

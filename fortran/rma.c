@@ -74,24 +74,23 @@ static void scattered_array(strided_call *call, const char *name, CONTEXT, const
     params.local = llcl_local_address(array->base_addr);
     params.remote = remote;
     params.on_complete = completion_of(on_complete);
-    llclf_finish(name, call(context, &params), status);
+    finish(name, call(context, &params), status);
 }
 
+/* Initialisers name every member here. Else gcc clears the struct by a string instruction
+ * (`rep stos`), which takes longer than the rest of the subroutine. */
 static inline void read_array(read_call *call, strided_call *scattered, const char *name, CONTEXT,
                               llcl_remote_t remote, const CFI_cdesc_t *array,
                               const llcl_completion_t *on_complete, const uint32_t *flags, llcl_status_t *status)
 {
-    llcl_read_params_t params = LLCL_READ_PARAMS_INIT;
-    if (!one_piece(array, &params.size)) {
+    size_t size;
+    if (!one_piece(array, &size)) {
         scattered_array(scattered, name, context, peer, array, remote, NULL, on_complete, flags, status);
         return;
     }
-    params.peer = peer;
-    params.flags = flags_of(flags);
-    params.source = remote;
-    params.destination = llcl_local_address(array->base_addr);
-    params.on_complete = completion_of(on_complete);
-    llclf_finish(name, call(context, &params), status);
+    llcl_read_params_t params = {.peer = peer, .flags = flags_of(flags), .source = remote, .size = size,
+        .destination = llcl_local_address(array->base_addr), .on_complete = completion_of(on_complete)};
+    finish(name, call(context, &params), status);
 }
 
 void llclf_try_read_async(CONTEXT, llcl_remote_t remote, const CFI_cdesc_t *array,
@@ -116,18 +115,15 @@ void llclf_read(CONTEXT, llcl_remote_t remote, const CFI_cdesc_t *array, llcl_st
 static inline void write_array(write_call *call, strided_call *scattered, const char *name, CONTEXT,
                                const CFI_cdesc_t *array, llcl_remote_t remote, ENDS, llcl_status_t *status)
 {
-    llcl_write_params_t params = LLCL_WRITE_PARAMS_INIT;
-    if (!one_piece(array, &params.size)) {
+    size_t size;
+    if (!one_piece(array, &size)) {
         scattered_array(scattered, name, context, peer, array, remote, on_local, on_complete, flags, status);
         return;
     }
-    params.peer = peer;
-    params.flags = flags_of(flags);
-    params.source = llcl_local_address(array->base_addr);
-    params.destination = remote;
-    params.on_local = completion_of(on_local);
-    params.on_complete = completion_of(on_complete);
-    llclf_finish(name, call(context, &params), status);
+    llcl_write_params_t params = {.peer = peer, .flags = flags_of(flags), .destination = remote, .size = size,
+        .source = llcl_local_address(array->base_addr), .on_local = completion_of(on_local),
+        .on_complete = completion_of(on_complete)};
+    finish(name, call(context, &params), status);
 }
 
 void llclf_try_write_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, ENDS, llcl_status_t *status)
@@ -162,7 +158,7 @@ static inline void write_small_array(write_small_call *call, const char *name, C
     params.source = array->base_addr;
     params.destination = remote;
     params.on_complete = completion_of(on_complete);
-    llclf_finish(name, call(context, &params), status);
+    finish(name, call(context, &params), status);
 }
 
 void llclf_try_write_small_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote,
@@ -189,21 +185,15 @@ static inline void write_signal_array(write_signal_call *call, const char *name,
                                       const CFI_cdesc_t *array, llcl_remote_t remote, SIGNAL, ENDS,
                                       llcl_status_t *status)
 {
-    llcl_write_signal_params_t params = LLCL_WRITE_SIGNAL_PARAMS_INIT;
-    if (!one_piece(array, &params.size)) {
+    size_t size;
+    if (!one_piece(array, &size)) {
         llclf_refuse(name, llclf_scattered, status);
         return;
     }
-    params.peer = peer;
-    params.flags = flags_of(flags);
-    params.source = llcl_local_address(array->base_addr);
-    params.destination = remote;
-    params.signal = signal;
-    params.signal_value = value;
-    params.signal_op = op;
-    params.on_local = completion_of(on_local);
-    params.on_complete = completion_of(on_complete);
-    llclf_finish(name, call(context, &params), status);
+    llcl_write_signal_params_t params = {.peer = peer, .flags = flags_of(flags), .destination = remote, .size = size,
+        .source = llcl_local_address(array->base_addr), .signal = signal, .signal_value = value, .signal_op = op,
+        .reserved = 0, .on_local = completion_of(on_local), .on_complete = completion_of(on_complete)};
+    finish(name, call(context, &params), status);
 }
 
 void llclf_try_write_signal_async(CONTEXT, const CFI_cdesc_t *array, llcl_remote_t remote, SIGNAL, ENDS,
