@@ -180,7 +180,7 @@ pub unsafe extern "C" fn llcl_region_allocate(
 /// addresses, filled in the order of ranks: the beginning of each rank's region.
 /// A rank whose call has returned may write to the others at once, while they still store their
 /// initial values. If ranks store into their own regions first, all of them call llcl_barrier after
-/// that, and none writes to another before. The memory itself is zeroed when the call returns.
+/// that, and none writes to another before. The memory is zero before any rank can write to it.
 /// LLCL_OK; else as llcl_region_allocate and llcl_allgather_bytes. If one rank is refused, all are:
 /// that rank gets the sentence with the reason, the others get its status, and no region is made. A
 /// rank that cannot tell the others, because `context` is NULL, inside a callback or during
