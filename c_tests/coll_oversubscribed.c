@@ -1,7 +1,8 @@
 /* Broken if this fails: with more ranks than cores a rank that waits in a barrier keeps its core
  * until the scheduler takes it away. What counts is the processor time of the ranks, which other
- * busy processes do not change: those that keep the core use it all the time, 10 ms of each rank
- * for a barrier of eight ranks on two cores; those that give it away some 0.1 ms.
+ * busy processes change little: those that keep the core use it all the time, 6 to 11 ms of each
+ * rank for a barrier of eight ranks on two cores; those that give it away 0.01 to 0.1 ms, and up to
+ * 1.1 ms with engine `thread` beside a busy process, since its progress threads poll for a while.
  * ranks: 8
  * engines: offload thread
  * timeout: 60
@@ -9,7 +10,7 @@
 #include "coll.h"
 
 #define BARRIERS 50u
-#define MOST_NS 1000000 /* of a rank for one barrier */
+#define MOST_NS 4000000 /* of a rank for one barrier */
 
 /* Of all threads of this process. */
 static int64_t processor_ns(void)
