@@ -1,6 +1,6 @@
 ! Measures blocking calls on an array section of 8 bytes, from a rank to itself. Beside them run the
-! same calls in C (in_c.c), which set up the parameter struct before the loop. Prints the nanoseconds
-! of a call in the fastest of many batches.
+! same calls in C (in_c.c), which set up the parameter struct before the loop. Prints the
+! nanoseconds of a call in the fastest of many batches.
 ! Build and run: make bench-fortran
 ! SPDX-License-Identifier: MIT OR Apache-2.0
 program calls
