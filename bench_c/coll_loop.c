@@ -129,8 +129,6 @@ static double rounds_of(loop_world_t *world, const loop_form_t *form, loop_kind_
     for (unsigned i = 0; i + batch <= rounds; i += batch, n++) {
         uint64_t before = bench_ticks(), t0 = before, t1 = 0;
         if (kind != LOOP_ROUNDS) {
-            if (form != NULL)
-                __builtin_prefetch(form); /* a miss on the caller's own data is no part of a start, also after a large round */
             loop_meet(world);
             t0 = bench_ticks();
         }

@@ -109,7 +109,6 @@ const NAMES: &[&str] = &[
     "AWAY",
     "AGAIN",
     "EVERYBODY",
-    "CELLS_BEFORE",
     "PIECE",
     "TOGETHER",
     "PROGRAMS",

@@ -13,7 +13,6 @@ use crate::engine::completion::Completion;
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::util::pin::pin;
-use crate::util::prefetch::prefetch;
 use crate::util::status::Status;
 use crate::util::sync::AtomicU32;
 use std::sync::Arc;
@@ -46,11 +45,6 @@ unsafe impl Send for Stage {}
 // SAFETY: as above.
 unsafe impl Sync for Stage {}
 
-/// A thread that finds a signal in a cell prefetches the cell of CELLS_BEFORE rounds later. If the
-/// sender is that far ahead, the core then loads several lines at a time. If it is not, the line is
-/// still in this core's cache and the prefetch takes no time.
-const CELLS_BEFORE: u32 = 4;
-
 impl Ranks for Stage {
     type Step = RecordRef;
 
@@ -80,12 +74,7 @@ impl Ranks for Stage {
             if marks.waits_for_cell() {
                 let (number, least) = (record.wait_total(), round.wrapping_add(1));
                 let word = self.cell(rank, number, round);
-                let there = word.is_some_and(|word| has_reached(word, least));
-                let later = round.wrapping_add(CELLS_BEFORE);
-                if there && let Some(later) = self.cell(rank, number, later) {
-                    prefetch(later);
-                }
-                return there;
+                return word.is_some_and(|word| has_reached(word, least));
             }
             let least = round.wrapping_mul(record.wait_total()).wrapping_add(record.wait_count());
             let from = &self.members[from as usize].session;
