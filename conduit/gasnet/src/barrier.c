@@ -154,9 +154,11 @@ int gexl_event_test(gex_Event_t event) {
 
 void gexl_event_wait(gex_Event_t event) {
     unsigned rounds = 0;
-    while (gexl_event_test(event)) {
-        gexl_pause(&rounds);
+    must_be_event(event);
+    while (!has_ended(event)) {
+        gexl_pause(&rounds); /* its poll advances all teams */
     }
+    free(event);
 }
 
 /* Frees the events that have happened. Counts them in `ended`, and the others in `open`. */

@@ -6,11 +6,21 @@ static const char *how;
 static void reply(gex_Token_t token) {
     if (!strcmp(how, "reply to a reply")) {
         gex_AM_ReplyShort0(token, 201, 0);
+    } else if (!strcmp(how, "request in a reply handler")) {
+        gex_AM_RequestShort0(tm, all - 1, 200, 0);
     }
 }
 static void request(gex_Token_t token) {
+    static char bytes[100000];
     if (!strcmp(how, "request in a handler")) {
         gex_AM_RequestShort0(tm, 0, 200, 0);
+    } else if (!strcmp(how, "no reply handler")) {
+        gex_AM_ReplyShort0(token, 223, 0);
+        return;
+    } else if (!strcmp(how, "too large a reply")) {
+        gex_AM_ReplyMedium0(token, 201, bytes, sizeof bytes, GEX_EVENT_NOW, 0);
+    } else if (!strcmp(how, "a reply outside")) {
+        gex_AM_ReplyLong0(token, 201, bytes, 2, base_of(0) + SEGMENT - 1, GEX_EVENT_NOW, 0);
     }
     gex_AM_ReplyShort0(token, 201, 0);
     if (!strcmp(how, "two replies")) {
@@ -65,6 +75,22 @@ int main(int argc, char **argv) {
         gex_AM_RequestMedium0(tm, all - 1, 200, bytes, sizeof bytes, GEX_EVENT_NOW, 0);
     } else if (me == 0 && !strcmp(how, "outside")) {
         gex_RMA_PutBlocking(tm, all - 1, base_of(all - 1) + SEGMENT - 1, bytes, 2, 0);
+    } else if (me == 0 && !strcmp(how, "a get outside")) {
+        gex_RMA_GetBlocking(tm, bytes, all - 1, base_of(all - 1) - 1, 2, 0);
+    } else if (me == 0 && !strcmp(how, "memset outside")) {
+        gasnet_memset(all - 1, base_of(all - 1) + SEGMENT - 1, 0, 2);
+    } else if (me == 0 && !strcmp(how, "a long message outside")) {
+        gex_AM_RequestLong0(tm, all - 1, 200, bytes, 2, base_of(all - 1) + SEGMENT - 1, GEX_EVENT_NOW, 0);
+    } else if (me == 0 && !strcmp(how, "a strided put outside")) {
+        size_t count = 2;
+        ptrdiff_t near = 1, far = SEGMENT;
+        gex_VIS_StridedPutBlocking(tm, all - 1, base_of(all - 1), &far, bytes, &near, 1, &count, 1, 0);
+    } else if (me == 0 && !strcmp(how, "an atomic outside")) {
+        gex_AD_t ad;
+        gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_ADD, 0);
+        gex_AD_OpNBI_U64(ad, NULL, all - 1, base_of(all - 1) + SEGMENT, GEX_OP_ADD, 1, 0, 0);
+    } else if (me == 0 && !strcmp(how, "a request to no rank")) {
+        gex_AM_RequestShort0(tm, all, 200, 0);
     } else if (me == 0 && !strcmp(how, "no such rank")) {
         gex_RMA_PutBlocking(tm, all, base_of(0), bytes, 2, 0);
     } else if (me == 0 && !strcmp(how, "not published")) {
