@@ -2,6 +2,7 @@
 
 use crate::coll::plan::policy::{AT_START, COPIED};
 use crate::coll::plan::{COUNTED, Engine, Plan, failed};
+use crate::coll::runner::owning::Owner;
 use crate::coll::runner::queue::{Claim, full_fence};
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::runner::stepping::Ranks;
@@ -88,12 +89,9 @@ impl Plan {
     pub(super) fn activate(&self, round: u32) {
         let session = &self.stage.members[self.stage.me].session;
         // With engine `thread` the progress thread opens the round and polls.
-        let alone = self.about.engine == Engine::Offload && !self.habits.is_prompt();
+        let polls = self.about.engine != Engine::Offload || self.habits.is_prompt();
         for queue in (0..session.queues()).filter(|queue| self.has_steps(*queue)) {
-            if alone {
-                session.queue(queue).clear_polled();
-            }
-            session.queue(queue).activate(round.wrapping_sub(1));
+            self.stage.open_queue(queue, round.wrapping_sub(1), polls);
         }
         // Release: the input has been copied; pairs with close(), after which the output may be
         // copied over it.
@@ -119,21 +117,15 @@ impl Plan {
         }
         let mut worklist = Worklist::small(AT_START);
         let end = self.stage.run_claimed(me, 0, &mut mine, &mut worklist);
-        match end {
-            End::Finished => {
-                self.end_plain(round);
-                self.habits.note_quick_end();
-                if self.habits.is_prompt() {
-                    // Deliverers of the next round then leave the queue to this rank without
-                    // reading its control word.
-                    queue.poll_on(self.polls_on());
-                }
-            }
-            End::Full => self.release_and_look(mine, &mut worklist),
-            _ if self.habits.is_prompt() => queue.release_polled(mine, self.polls_on()),
-            _ => self.release_and_look(mine, &mut worklist),
+        let prompt = self.habits.is_prompt();
+        if end == End::Finished {
+            self.end_plain(round);
+            self.habits.note_quick_end();
+        } else if end == End::Full || !prompt {
+            self.habits.note_slow_end();
         }
-        self.stage.run_released(&mut worklist);
+        let polls = prompt.then(|| self.polls_on());
+        self.stage.leave_started((0, mine), end, polls, &mut worklist);
         self.note_left(&worklist);
     }
 
@@ -155,23 +147,7 @@ impl Plan {
             self.habits.note_start(self.clock());
         }
         let mut worklist = Worklist::small(AT_START);
-        for (queue, held) in held.iter_mut().enumerate() {
-            let Some(mine) = held else { continue };
-            match self.stage.run_held(me, queue, mine, &mut worklist) {
-                End::Finished => *held = None,
-                End::Waiting | End::Stopped if self.habits.is_prompt() => {
-                    session.queue(queue).release_polled(*mine, false)
-                }
-                _ => session.queue(queue).release_unpolled(*mine),
-            }
-        }
-        full_fence();
-        for queue in (0..session.queues()).filter(|queue| held[*queue].is_some()) {
-            if self.stage.is_ready(me, queue) {
-                self.stage.run(me, queue, &mut worklist);
-            }
-        }
-        self.stage.run_released(&mut worklist);
+        self.stage.run_and_leave(&mut held, self.habits.is_prompt(), &mut worklist);
         self.note_left(&worklist);
         self.close(round);
     }

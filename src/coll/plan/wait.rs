@@ -5,6 +5,7 @@ use crate::coll::plan::policy::BARE_LOOKS;
 use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
 use crate::coll::runner::members::Member;
+use crate::coll::runner::owning::Owner;
 use crate::coll::runner::queue::full_fence;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{End, Worklist};
@@ -143,14 +144,8 @@ impl Plan {
             if end == End::Finished {
                 self.end_plain(round);
                 self.habits.note_quick_end();
-            } else if worklist.has_released() && self.polls_on() {
-                queue.release_polled(*mine, true);
-                held = None;
             } else if worklist.has_released() {
-                // A step of this queue that becomes ready now must not wait for the steps that were
-                // released elsewhere; the next turn of the loop looks for it.
-                queue.release_unpolled(*mine);
-                full_fence();
+                self.stage.release_for_others(0, *mine, self.polls_on());
                 held = None;
             }
             self.stage.run_released(&mut worklist);
@@ -166,7 +161,8 @@ impl Plan {
         match held {
             Some(mine) => {
                 let mut worklist = Worklist::new(BURST, true);
-                self.release_and_look(mine, &mut worklist);
+                self.habits.note_slow_end();
+                self.stage.release_and_look(0, mine, &mut worklist);
                 self.note_left(&worklist);
             }
             // Another thread holds or held the claim. From now on deliverers must not rely on this
@@ -270,12 +266,10 @@ impl Plan {
 
     fn sleep(&self, round: u32, limit: Option<Duration>) -> bool {
         let member = &self.stage.members[self.stage.me];
-        let queues = || (0..self.queues()).map(|queue| member.session.queue(queue));
-        queues().for_each(|queue| queue.leave_tail());
-        let woken = self.about.engine == Engine::Offload && self.is_ready()
-            || self.sleep_at(round, limit, member);
-        queues().for_each(|queue| queue.take_tail());
-        woken
+        self.stage.leaving_tails(self.queues(), || {
+            self.about.engine == Engine::Offload && self.is_ready()
+                || self.sleep_at(round, limit, member)
+        })
     }
 
     fn sleep_at(&self, round: u32, limit: Option<Duration>, member: &Member) -> bool {

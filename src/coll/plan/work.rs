@@ -1,8 +1,9 @@
 //! The work for a plan between the start of a round and its end.
 
 use crate::coll::plan::{Bounce, COUNTED, Engine, Far, Plan};
+use crate::coll::runner::owning::Owner;
 use crate::coll::runner::put_sender::PutSender;
-use crate::coll::runner::queue::{Claim, full_fence};
+use crate::coll::runner::queue::full_fence;
 use crate::coll::runner::shared::Worklist;
 use crate::coll::runner::stepping::Ranks;
 use crate::core::background::Task;
@@ -67,19 +68,6 @@ impl Plan {
         self.policy.may_poll_on && self.habits.has_quick_ends()
     }
 
-    /// Gives up polling and the claim of a plain plan's queue, then looks once more for steps that
-    /// a deliverer left to this thread.
-    pub(super) fn release_and_look(&self, mine: Claim, worklist: &mut Worklist) {
-        let me = self.stage.me;
-        let queue = self.stage.members[me].session.queue(0);
-        self.habits.note_slow_end();
-        queue.end_polling();
-        queue.release(mine);
-        if self.stage.is_ready(me, 0) {
-            self.stage.run(me, 0, worklist);
-        }
-    }
-
     /// Whether a step of this rank's queues can probably run: a hint.
     #[inline]
     pub(super) fn is_ready(&self) -> bool {
@@ -111,9 +99,7 @@ impl Plan {
                 continue;
             }
             for queue in 0..member.session.queues() {
-                if member.session.queue(queue).is_owners()
-                    || !self.stage.is_ready(member.rank, queue)
-                {
+                if !self.stage.needs_help(member.rank, queue) {
                     continue;
                 }
                 let mut worklist = Worklist::new(HELP, true);

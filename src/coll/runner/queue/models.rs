@@ -1,6 +1,6 @@
 //! Loom models of a queue: every interleaving of a few ranks that deliver, start, poll and help,
-//! run by the loops of `coll::runner::stepping`. The order in which a start, a wait and a sleep
-//! call these loops follows `coll::plan` step by step.
+//! run by the loops of `coll::runner::stepping` in the order of `coll::runner::owning`, by which
+//! `coll::plan` starts, waits and sleeps.
 //!
 //! The data of a step are in cells that loom watches. So two threads that run steps at the same
 //! time, or a read that is not ordered after its write, are an error even if no value is wrong. All
@@ -265,9 +265,10 @@ fn loom_an_owner_that_sleeps_has_left_its_tail() {
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
         plan.start_plain(0, 0, Then::Computes);
-        plan.sleep_in_vain(0);
-        one.join().unwrap();
-        two.join().unwrap();
+        plan.sleep(0, || {
+            one.join().unwrap();
+            two.join().unwrap();
+        });
         plan.assert_over(0, 1);
     });
 }
@@ -283,15 +284,14 @@ fn loom_a_tail_is_taken_and_left_again() {
             plan.deliver(1, 0, 1);
         });
         plan.start_plain(0, 0, Then::Computes);
-        plan.sleep_in_vain(0);
-        while plan.finished(0) == 0 {
-            plan.look(0, 0);
-            thread::yield_now();
-        }
-        plan.0[0].queue().take_tail();
+        plan.sleep(0, || {
+            while plan.finished(0) == 0 {
+                plan.look(0, 0);
+                thread::yield_now();
+            }
+        });
         plan.start_plain(0, 1, Then::Computes);
-        plan.sleep_in_vain(0);
-        deliverer.join().unwrap();
+        plan.sleep(0, || deliverer.join().unwrap());
         plan.assert_over(0, 2);
     });
 }

@@ -1,8 +1,9 @@
 //! The ranks of the models: queues whose steps access cells that loom watches. The loops of the
-//! library (`coll::runner::stepping`) run them. The order in which a start, a wait and a sleep call
-//! these loops follows `coll::plan`.
+//! library run them (`coll::runner::stepping`), in the order of the library's starts, waits and
+//! sleeps (`coll::runner::owning`).
 
 use super::super::*;
+use crate::coll::runner::owning::Owner;
 use crate::coll::runner::stepping::{End, Ranks};
 use crate::coll::runner::worklist::Worklist;
 use crate::util::sync::{Arc, UnsafeCell};
@@ -218,10 +219,8 @@ impl Plan {
 
     /// As run_own() and run_others(): looks once and runs what is ready.
     pub(super) fn look(&self, me: usize, queue: usize) {
-        if me != queue && self.0[queue].queue().is_owners() {
-            return;
-        }
-        if self.reached(me).is_ready(queue, 0) {
+        let ranks = self.reached(me);
+        if if me == queue { ranks.is_ready(me, 0) } else { ranks.needs_help(queue, 0) } {
             self.run(me, queue);
         }
     }
@@ -230,8 +229,7 @@ impl Plan {
     pub(super) fn open(&self, me: usize, round: u32) {
         // SAFETY: no other thread runs the round before it is active, or loom reports it.
         self.0[me].ready.with_mut(|ready| unsafe { *ready = round + 1 });
-        self.0[me].queue().clear_polled();
-        self.0[me].queue().activate(round);
+        self.reached(me).open_queue(0, round, false);
     }
 
     /// As Plan::start_light(): claims with the start, releases, then looks.
@@ -239,14 +237,8 @@ impl Plan {
         let line = &self.0[me];
         // SAFETY: as in open().
         line.ready.with_mut(|ready| unsafe { *ready = round + 1 });
-        let mut mine = line.queue().activate_claimed(round, me);
-        let (ranks, mut worklist) = (self.reached(me), worklist());
-        if ranks.run_held(me, 0, &mut mine, &mut worklist) != End::Finished {
-            line.queue().release_unpolled(mine);
-        }
-        full_fence();
-        self.look(me, me);
-        ranks.run_released(&mut worklist);
+        let mut held = [Some(line.queue().activate_claimed(round, me))];
+        self.reached(me).run_and_leave(&mut held, false, &mut worklist());
     }
 
     /// As Plan::start() of a plan with more than one queue: opens, then looks.
@@ -263,21 +255,9 @@ impl Plan {
         line.ready.with_mut(|ready| unsafe { *ready = round + 1 });
         let mut mine = line.queue().activate_claimed(round, me);
         let (ranks, mut worklist) = (self.reached(me), worklist());
-        let over = ranks.run_claimed(me, 0, &mut mine, &mut worklist) == End::Finished;
-        match then {
-            Then::Computes if over => {}
-            Then::Computes => self.release_and_look(me, mine),
-            _ if over => line.queue().poll_on(then == Then::PollsOn),
-            _ => line.queue().release_polled(mine, then == Then::PollsOn),
-        }
-        ranks.run_released(&mut worklist);
-    }
-
-    /// As Plan::release_and_look().
-    pub(super) fn release_and_look(&self, me: usize, mine: Claim) {
-        self.0[me].queue().end_polling();
-        self.0[me].queue().release(mine);
-        self.look(me, me);
+        let end = ranks.run_claimed(me, 0, &mut mine, &mut worklist);
+        let polls = (then != Then::Computes).then_some(then == Then::PollsOn);
+        ranks.leave_started((0, mine), end, polls, &mut worklist);
     }
 
     /// As Plan::wait_holding() with the fewest looks, until its thread has something else to do.
@@ -289,12 +269,11 @@ impl Plan {
         let (ranks, mut worklist) = (self.reached(me), worklist());
         if ranks.run_claimed(me, 0, &mut mine, &mut worklist) != End::Finished {
             if worklist.has_released() {
-                self.0[me].queue().release_unpolled(mine);
-                full_fence();
+                ranks.release_for_others(0, mine, false);
                 ranks.run_released(&mut worklist);
                 return self.look(me, me);
             }
-            self.release_and_look(me, mine);
+            ranks.release_and_look(0, mine, &mut worklist);
         }
         ranks.run_released(&mut worklist);
     }
@@ -312,10 +291,12 @@ impl Plan {
         self.look(me, me);
     }
 
-    /// As Plan::sleep() until its thread sleeps.
-    pub(super) fn sleep_in_vain(&self, me: usize) {
-        self.0[me].queue().leave_tail();
-        self.look(me, me);
+    /// As Plan::sleep(): its thread looks, and `asleep` is what other threads do while it sleeps.
+    pub(super) fn sleep(&self, me: usize, asleep: impl FnOnce()) {
+        self.reached(me).leaving_tails(1, || {
+            self.look(me, me);
+            asleep();
+        });
     }
 
     /// The rounds are over, and the queue is as before.
