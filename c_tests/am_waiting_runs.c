@@ -44,13 +44,36 @@ static void handle(llcl_am_t *message, void *data)
     word_add(&rank->count, 1);
 }
 
+/* Returns when the threads of both ranks are outside of the library: a thread that is still in a
+ * fence may run handlers. */
+static llcl_region_t *meet_outside(llcl_context_t *context)
+{
+    static uint64_t one = 1;
+    llcl_region_t *region;
+    llcl_remote_t all[2];
+    llcl_write_params_t put = LLCL_WRITE_PARAMS_INIT;
+    CHECK_OK(llcl_region_allocate_shared(context, sizeof one, &region, all));
+    put.peer = 1 - llcl_rank(context);
+    put.source = llcl_local_address(&one);
+    put.destination = all[put.peer];
+    put.size = sizeof one;
+    CHECK_OK(llcl_write_async(context, &put));
+    AWAIT((uint64_t *)llcl_region_address(region), 1);
+    return region;
+}
+
 /* Only the waiting thread runs handlers. */
 static void alone(llcl_context_t *context, struct rank *rank)
 {
     llcl_am_params_t first = am_to(1 - llcl_rank(context), HOLD, NULL, 0);
+    llcl_region_t *region = meet_outside(context);
     uint32_t i;
+    /* Each rank's thread waits outside of the library, whose thread runs the handler. */
+    if (llcl_rank(context) == 1)
+        AWAIT(&rank->held, 1);
     CHECK_OK(llcl_am_async(context, &first));
-    AWAIT(&rank->held, 1); /* outside of the library, whose thread runs it */
+    if (llcl_rank(context) == 0)
+        AWAIT(&rank->held, 1);
     fence(context);
     for (i = 0; i < ALONE; i++) {
         llcl_am_params_t am = am_to(1 - llcl_rank(context), COUNT, NULL, 0);
@@ -62,6 +85,9 @@ static void alone(llcl_context_t *context, struct rank *rank)
     fence(context);
     CHECK_EQUAL(rank->by_waiter, ALONE / 2);
     word_set(&rank->released, 1);
+    CHECK_OK(llcl_flush_all(context));
+    fence(context);
+    CHECK_OK(llcl_region_free(region));
     rank->count = rank->by_waiter = 0;
 }
 
