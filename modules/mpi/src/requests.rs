@@ -214,10 +214,15 @@ impl Requests {
     /// Adds the send of a short message, unless MPI has ended it already, as it usually has: then
     /// no later call asks about it.
     fn look_once(&mut self, single: Single, mut handle: ffi::MPI_Request) -> Result<(), Failure> {
-        match asked::test(&mut handle, &mut self.failures)? {
-            None => self.add(single, handle),
-            Some(End::Well(_)) if matches!(single, Single::Message(_)) => {}
-            Some(end) => self.ended.push((single, matches!(end, End::Dead))),
+        match asked::test(&mut handle, &mut self.failures) {
+            Ok(None) => self.add(single, handle),
+            Ok(Some(End::Well(_))) if matches!(single, Single::Message(_)) => {}
+            Ok(Some(end)) => self.ended.push((single, matches!(end, End::Dead))),
+            Err(failure) => {
+                // MPI may still read the bytes.
+                self.add(single, handle);
+                return Err(failure);
+            }
         }
         Ok(())
     }
