@@ -8,8 +8,8 @@
 //! | 2 | 1 | line of credits; [`NONE`]: the packet needs no credit |
 //! | 3 | 1 | 0, or 1 + the line of a knock that it answers |
 //! | 4 | 4 | of a knock: frames that wait behind the first; of a use: its kind; else 0 |
-//! | 8 | 0 or 8 | the number of the knock that it answers |
-//! | - | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
+//! | 8 | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
+//! | - | 0 or 8 | the number of the knock that it answers |
 //!
 //! | at | size | a message |
 //! |---|---|---|
@@ -138,7 +138,7 @@ pub fn with_answer(packet: &Packet, answered: Option<Answered>) -> Vec<u8> {
     let mut bytes = bytes_of(packet);
     if let Some((line, number)) = answered {
         bytes[3] = 1 + line as u8;
-        bytes.splice(HEAD..HEAD, number.to_le_bytes());
+        bytes.extend(number.to_le_bytes());
     }
     bytes
 }
@@ -205,21 +205,29 @@ pub fn answer_and_packet_of(
     bytes: &[u8],
     medium: usize,
 ) -> Result<(Option<Answered>, Packet), String> {
-    let Some(line) = bytes.get(3).and_then(|line| line.checked_sub(1)) else {
-        return Ok((None, packet_of(bytes, medium)?));
+    let Some(line) = bytes.get(3).and_then(|line| usize::from(*line).checked_sub(1)) else {
+        return Ok((None, decoded(bytes, medium)?));
     };
-    if usize::from(line) >= LINES || bytes.len() < HEAD + ANSWERED {
-        return Err(format!("an answer of line {line} in {} bytes", bytes.len()));
+    match bytes.split_last_chunk() {
+        Some((plain, last)) if line < LINES => {
+            Ok((Some((line, u64::from_le_bytes(*last))), decoded(plain, medium)?))
+        }
+        _ => Err(format!("an answer of line {line} in {} bytes", bytes.len())),
     }
-    let answered = (usize::from(line), number(bytes, HEAD, ANSWERED));
-    let plain = [&bytes[..3], &[0], &bytes[4..HEAD], &bytes[HEAD + ANSWERED..]].concat();
-    Ok((Some(answered), packet_of(&plain, medium)?))
 }
 
-/// Checks and decodes a received packet. Err: what is wrong. `medium`: most bytes of payload of a
-/// reply.
+/// Checks and decodes a received packet that carries no answer of a knock. Err: what is wrong.
+/// `medium`: most bytes of payload of a reply.
 pub fn packet_of(bytes: &[u8], medium: usize) -> Result<Packet, String> {
-    if bytes.len() < HEAD || bytes[3] != 0 {
+    match answer_and_packet_of(bytes, medium)? {
+        (None, packet) => Ok(packet),
+        (Some((line, _)), _) => Err(format!("an answer of line {line}, expected none")),
+    }
+}
+
+/// Decodes a packet without the answer of a knock that it carries.
+fn decoded(bytes: &[u8], medium: usize) -> Result<Packet, String> {
+    if bytes.len() < HEAD {
         return Err(format!("a packet of {} bytes without the head of one", bytes.len()));
     }
     let (what, demand, rest) = (bytes[0], number(bytes, 4, 4) as usize, &bytes[HEAD..]);
