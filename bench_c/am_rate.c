@@ -86,8 +86,7 @@ static void medium(flow_world_t *flows, bench_world_t *world, const bench_option
 /* More threads than cores. */
 static void ring(flow_world_t *flows, const bench_world_t *world, const bench_options_t *options)
 {
-    /* In 250 ms the kernel gives the slowest of 16 threads that only count 0.3 to 0.7 of the time
-     * of the fastest. */
+    /* In a shorter time the kernel gives some threads far more of the cores than others. */
     unsigned ms = options->quick ? 100 : 1000;
     flow_t two = {.shape = FLOW_RING, .ranks = 2, .threads = RING_THREADS, .size = 8, .ms = ms};
     flow_t all = {.shape = FLOW_RING, .ranks = world->size, .threads = RING_THREADS, .size = 8, .ms = ms};
