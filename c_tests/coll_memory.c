@@ -16,6 +16,7 @@ int main(void)
 #include <malloc.h>
 
 #define PLANS 64u
+#define TURNS 4
 
 /* What this rank's plans take, all together. If ranks are threads, malloc's numbers and so these
  * are sums over all ranks. */
@@ -42,6 +43,17 @@ static int64_t total(llcl_context_t *context, int64_t mine)
     for (i = 0; i < llcl_size(context); i++)
         sum += all[i];
     return sum;
+}
+
+/* Whether it is so at any rank: all ranks do the next turn, or none. */
+static int any(llcl_context_t *context, int mine)
+{
+    int all[COLL_MOST], some = 0;
+    uint32_t i;
+    CHECK_OK(llcl_allgather_bytes(context, &mine, sizeof mine, all));
+    for (i = 0; i < llcl_size(context); i++)
+        some |= all[i];
+    return some;
 }
 
 static struct taken take(llcl_context_t *context, const struct coll_case *asked, uint32_t flags,
@@ -78,6 +90,13 @@ static struct taken take(llcl_context_t *context, const struct coll_case *asked,
     return taken;
 }
 
+/* Whether the reported bytes are what malloc says, and no more than a little is left after the free. */
+static int matches(const struct taken *taken, int64_t near, int64_t plans)
+{
+    return taken->measured <= taken->reported + near * plans &&
+           taken->reported <= taken->measured + near * plans && taken->left < 128 * plans;
+}
+
 static void compare(llcl_context_t *context, const char *what, const struct coll_case *asked, uint32_t flags,
                     struct coll_memory *memory)
 {
@@ -86,16 +105,19 @@ static void compare(llcl_context_t *context, const char *what, const struct coll
     /* malloc adds some 12 bytes to each allocation: to some ten, and to one for each rank of
      * another node. */
     int64_t near = 128 + (coll_is_posted(context) ? 16 * llcl_size(context) : 0);
-    /* The first plans make tables of the context grow. */
+    int turn, far = 1;
+    /* The first plans make tables of the context grow. A wire's tables and packets grow whenever more
+     * messages are under way than ever before, so what is far off in one turn only is not the plans'. */
     take(context, asked, flags, memory);
-    taken = take(context, asked, flags, memory);
+    for (turn = 0; turn < TURNS && far; turn++) {
+        taken = take(context, asked, flags, memory);
+        far = any(context, !matches(&taken, near, plans));
+    }
     if (ranks == 1 || llcl_rank(context) == 0)
         printf("rank %u: %s: %lld bytes a plan, %lld of them private; allocated %lld, %lld after the free\n",
                llcl_rank(context), what, (long long)(taken.memory / plans), (long long)(taken.reported / plans),
                (long long)(taken.measured / plans), (long long)(taken.left / plans));
-    CHECK(taken.measured <= taken.reported + near * plans);
-    CHECK(taken.reported <= taken.measured + near * plans);
-    CHECK(taken.left < 128 * plans);
+    CHECK(!far);
 }
 
 static void run(llcl_context_t *context)
