@@ -90,7 +90,7 @@ static struct taken take(llcl_context_t *context, const struct coll_case *asked,
     return taken;
 }
 
-/* Whether the reported bytes are what malloc says, and no more than a little is left after the free. */
+/* Whether the reported bytes are what malloc says, and little is left after the free. */
 static int matches(const struct taken *taken, int64_t near, int64_t plans)
 {
     return taken->measured <= taken->reported + near * plans &&
@@ -106,8 +106,9 @@ static void compare(llcl_context_t *context, const char *what, const struct coll
      * another node. */
     int64_t near = 128 + (coll_is_posted(context) ? 16 * llcl_size(context) : 0);
     int turn, far = 1;
-    /* The first plans make tables of the context grow. A wire's tables and packets grow whenever more
-     * messages are under way than ever before, so what is far off in one turn only is not the plans'. */
+    /* The first plans make tables of the context grow. A wire's tables and packets grow whenever
+     * more messages are under way than ever before. So bytes that one turn alone does not explain
+     * are not the plans'. */
     take(context, asked, flags, memory);
     for (turn = 0; turn < TURNS && far; turn++) {
         taken = take(context, asked, flags, memory);
