@@ -9,6 +9,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 /// Why a call fails: a status of libllcl, and the sentence for the user.
 pub type Failure = (i32, String);
@@ -169,11 +170,23 @@ pub fn abort(code: i32) {
     unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
 }
 
-/// Calls MPI_Finalize if the module has initialised MPI.
+/// Calls MPI_Finalize if the module has initialised MPI. Over UCX's TCP, MPICH's MPI_Finalize asks
+/// each peer for an answer, and a peer answers inside MPI only. A rank that has all answers does not
+/// answer any more, so ranks that still poll then hang. With the barrier and the pause all ranks
+/// have stopped polling before the first one asks. Open MPI needs no barrier, and there it would
+/// fail if a rank had died (ULFM).
 pub fn end() {
+    /// In this time each rank leaves the barrier.
+    const PAUSE: Duration = Duration::from_millis(10);
     if BEGUN.swap(false, Ordering::Relaxed) && !is_finalized() {
         // SAFETY: the module has initialised MPI, and has no operation under way.
-        unsafe { ffi::MPI_Finalize() };
+        unsafe {
+            if env!("LLCL_MPI_BUILT_FOR").starts_with("mpich") {
+                ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD);
+                thread::sleep(PAUSE);
+            }
+            ffi::MPI_Finalize();
+        }
     }
 }
 
