@@ -13,7 +13,7 @@ use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
-use crate::core::messages::{Counters, Send, ShortMessage};
+use crate::core::messages::{Counters, Look, Send, ShortMessage};
 use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
 use crate::engine::messages::message::Message;
@@ -149,15 +149,15 @@ pub unsafe extern "C" fn llcl_try_am_async(
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    if let Some(accepted) = unsafe { shortly(context, params) } {
+    if let Some(accepted) = unsafe { shortly::<false>(context, params) } {
         return accepted;
     }
     // SAFETY: as the caller promises.
     unsafe { try_longer(context, params) }
 }
 
-/// The rest of llcl_try_am_async, for messages that shortly() does not send. It is a function of
-/// its own so that the compiler saves no registers in shortly().
+/// The rest of llcl_try_am_async, for messages that shortly::<false>() does not send. It is a
+/// function of its own so that the compiler saves no registers in that one.
 #[inline(never)]
 unsafe fn try_longer(
     context: *mut llcl_context_t,
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn llcl_am_async(
 ) -> llcl_status_t {
     if !in_callback() {
         // SAFETY: as the caller promises.
-        if let Some(accepted) = unsafe { shortly(context, params) } {
+        if let Some(accepted) = unsafe { shortly::<false>(context, params) } {
             return accepted;
         }
     }
@@ -259,40 +259,60 @@ pub unsafe extern "C" fn llcl_am_poll(
     handled: *mut u32,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    if unsafe { finds_nothing(context, most, handled, Context::am_poll_finds_nothing) } {
-        return LLCL_OK;
+    unsafe {
+        match pollable(context, most).map_or(Look::Further, Context::am_look) {
+            Look::Nothing => found_nothing(handled),
+            Look::Come => poll(context, most, handled),
+            Look::Further => poll_further(context, most, handled),
+        }
     }
-    // SAFETY: as the caller promises.
-    unsafe { poll(context, most, handled) }
 }
 
-/// Whether `look` finds no message, so that the poll has nothing else to do.
+/// The context, if a poll may look for messages of it.
+///
+/// # Safety
+/// As of llcl_am_poll.
 #[inline(always)]
-unsafe fn finds_nothing(
-    context: *const llcl_context_t,
-    most: u32,
-    handled: *mut u32,
-    look: impl FnOnce(&Context) -> bool,
-) -> bool {
+unsafe fn pollable<'a>(context: *const llcl_context_t, most: u32) -> Option<&'a Context> {
     let context = if context.is_aligned() { context } else { std::ptr::null() };
     // SAFETY: NULL, or the caller's live context.
-    let Some(context) = (unsafe { context.as_ref() }) else { return false };
-    let nothing = most > 0 && context.is_live() && look(&context.context);
-    if nothing && !handled.is_null() {
-        // SAFETY: the caller gives NULL or a place for a number.
-        unsafe { handled.write(0) };
-    }
-    nothing
+    let context = unsafe { context.as_ref()? };
+    (most > 0 && context.is_live()).then_some(&context.context)
 }
 
-/// A poll that may find messages. It is a function of its own so that the compiler saves no
-/// registers in a poll that finds none.
+/// The end of a poll that has found no message.
+///
+/// # Safety
+/// As of llcl_am_poll.
+#[inline(always)]
+unsafe fn found_nothing(handled: *mut u32) -> llcl_status_t {
+    // SAFETY: the caller gives NULL or a place for a number.
+    if let Some(handled) = unsafe { handled.as_mut() } {
+        *handled = 0;
+    }
+    LLCL_OK
+}
+
+/// A poll that looks at all shares. It and poll() are functions of their own so that the compiler
+/// saves no registers in a poll that finds nothing.
+#[inline(never)]
+unsafe fn poll_further(
+    context: *mut llcl_context_t,
+    most: u32,
+    handled: *mut u32,
+) -> llcl_status_t {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match pollable(context, most).is_some_and(Context::am_poll_finds_nothing_anywhere) {
+            true => found_nothing(handled),
+            false => poll(context, most, handled),
+        }
+    }
+}
+
+/// A poll that takes messages.
 #[inline(never)]
 unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> llcl_status_t {
-    // SAFETY: as the caller promises.
-    if unsafe { finds_nothing(context, most, handled, Context::am_poll_finds_nothing_anywhere) } {
-        return LLCL_OK;
-    }
     guard_of("llcl_am_poll", || {
         // SAFETY: the caller gives a live context.
         let context = unsafe { live(context)? };
@@ -371,9 +391,10 @@ impl ShortMessage for Shortest<'_> {
 }
 
 /// Sends a MEDIUM message with a header of one word, no payload, no reply and no completion. None:
-/// the message is another one, or cannot be sent at once; it takes a longer path.
+/// the message is another one, or cannot be sent at once; it takes a longer path. Without IN_TURN
+/// also while threads wait for credit, and with IN_TURN only then.
 #[inline(always)]
-unsafe fn shortly(
+unsafe fn shortly<const IN_TURN: bool>(
     context: *const llcl_context_t,
     params: *const llcl_am_params_t,
 ) -> Option<llcl_status_t> {
@@ -386,7 +407,7 @@ unsafe fn shortly(
         return None;
     }
     let message = Shortest(&context.context, p);
-    context.context.am_shortly(p.peer, &message).map(|status| status.0)
+    context.context.am_shortly::<IN_TURN>(p.peer, &message).map(|status| status.0)
 }
 
 /// Sends a MEDIUM message without reply and completions. False: it must take the long path, which
@@ -398,14 +419,15 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
         return false;
     };
     // SAFETY: as the caller promises.
-    uncommon(p) == 0
-        && unsafe {
-            context.context.am_quickly(
-                (p.peer, p.id, p.tag),
-                (p.header.cast(), p.header_size),
-                (p.payload.cast(), p.payload_size),
-            )
-        }
+    unsafe {
+        shortly::<true>(context, p).is_some()
+            || uncommon(p) == 0
+                && context.context.am_quickly(
+                    (p.peer, p.id, p.tag),
+                    (p.header.cast(), p.header_size),
+                    (p.payload.cast(), p.payload_size),
+                )
+    }
 }
 
 #[inline(never)]

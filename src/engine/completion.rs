@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod of_thread;
 
 pub use of_thread::{
-    Callbacks, count_empty_poll, count_empty_poll_if, is_library_thread, reset_empty_polls,
-    serving, set_library_thread, set_serving,
+    Callbacks, Polls, count_empty_poll, count_empty_poll_if, is_library_thread, polls,
+    reset_empty_polls, serving, set_library_thread, set_serving,
 };
 
 /// The C function that a completion calls.
@@ -217,9 +217,8 @@ type Waiting = [Cell<MaybeUninit<Call>>; WAITING];
 /// A thread's callbacks. If a callback posts an operation that ends at once, the new callback waits
 /// until the running one has returned, so the stack does not grow with the chain.
 struct Trampoline {
-    /// The array in which callbacks wait, from PLACE; null before the first one waits. It is on the
-    /// heap, since a library that is loaded at run time gets few bytes of thread-local storage. It
-    /// is not in a stack frame of the library, since a user's function may leave that by longjmp.
+    /// From PLACE; null before the first callback waits. It is on the heap, since a library that is
+    /// loaded at run time has little thread-local storage, and longjmp may leave its stack frames.
     waiting: Cell<*const Waiting>,
     /// The function that runs, or that was left by longjmp. Null: none.
     running: Cell<*const c_void>,
@@ -227,12 +226,12 @@ struct Trampoline {
     count: Cell<usize>,
     /// The thread runs the handler of a response.
     responding: Cell<bool>,
-    /// See set_serving().
+    /// See set_serving() and set_library_thread().
     serving: Cell<*const c_void>,
-    /// See set_library_thread().
     library_thread: Cell<bool>,
-    /// Polls that found no message since the last one that did; see count_empty_poll().
-    polls: Cell<u32>,
+    /// Polls that found no message since the last one that did; see count_empty_poll() and polls().
+    empty_polls: Cell<u32>,
+    polls: Cell<Polls>,
 }
 
 thread_local! {
@@ -244,7 +243,8 @@ thread_local! {
         responding: Cell::new(false),
         serving: Cell::new(std::ptr::null()),
         library_thread: Cell::new(false),
-        polls: Cell::new(0),
+        empty_polls: Cell::new(0),
+        polls: Cell::new(Polls::NONE),
     } };
 }
 

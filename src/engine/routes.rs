@@ -279,13 +279,14 @@ impl Routes {
         self.failed.store(failures.len(), Ordering::Release);
     }
 
-    /// Wakes the threads that wait for a contact, and the progress thread, which serves kept
-    /// requests.
+    /// Wakes the threads that wait for a contact, the progress thread, which serves kept requests,
+    /// and the threads that run handlers, which send parked responses.
     pub fn notify_contacts(&self) {
         // Release: pairs with contacts(). A thread that sees the new number sees the port, the
         // failure or the death.
         self.contacts.fetch_add(1, Ordering::Release);
         self.bell().ring();
+        self.fabric.own_words().requests.bell().ring();
         self.waiters().touched_word(self.contacts.as_ptr() as u64);
     }
 

@@ -7,6 +7,7 @@ use crate::core::context::Context;
 use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_flags, must_be_nothing};
 use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
+pub use crate::engine::messages::dispatch::Look;
 use crate::engine::messages::{LONG, MEDIUM};
 use crate::transport::memory::message_sender::{MessageSender, Watched};
 use crate::transport::waiters::Awaited;
@@ -16,11 +17,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 impl Context {
-    /// Whether a poll finds no message where the last ones came, and has nothing else to do. It is
-    /// false in a callback: the long path reports the error.
+    /// What a poll sees where the last messages came. In a callback never Look::Nothing: the long
+    /// path reports the error.
     #[inline(always)]
-    pub fn am_poll_finds_nothing(&self) -> bool {
-        self.routes.gate().is_open() && self.dispatcher.finds_nothing()
+    pub fn am_look(&self) -> Look {
+        if self.routes.gate().is_open() { self.dispatcher.look() } else { Look::Further }
     }
 
     /// Whether a poll finds no message in any place where messages arrive, and has nothing else to

@@ -2,6 +2,7 @@
 //! a thread-local pointer finds both.
 
 use super::{Trampoline, known, mine};
+use std::cell::Cell;
 use std::ffi::c_void;
 
 /// Notes which dispatcher's handlers this thread runs. `whom`: the address of that dispatcher's
@@ -30,9 +31,9 @@ pub fn is_library_thread() -> bool {
 /// Counts a poll of this thread that found no message; returns the number of such polls since the
 /// last one that found some.
 pub fn count_empty_poll() -> u32 {
-    let polls = &mine().polls;
-    polls.set(polls.get().wrapping_add(1));
-    polls.get()
+    let empty = &mine().empty_polls;
+    empty.set(empty.get().wrapping_add(1));
+    empty.get()
 }
 
 /// Like count_empty_poll(), unless the thread is inside a callback or `may` refuses the new number:
@@ -42,17 +43,44 @@ pub fn count_empty_poll() -> u32 {
 pub fn count_empty_poll_if(may: impl FnOnce(u32) -> bool) -> bool {
     // SAFETY: as in mine().
     let Some(t) = (unsafe { known::get().as_ref() }) else { return false };
-    let next = t.polls.get().wrapping_add(1);
+    let next = t.empty_polls.get().wrapping_add(1);
     let again = !t.is_running() && may(next);
     if again {
-        t.polls.set(next);
+        t.empty_polls.set(next);
     }
     again
 }
 
 /// A poll of this thread has found a message.
 pub fn reset_empty_polls() {
-    mine().polls.set(0);
+    mine().empty_polls.set(0);
+}
+
+/// The state of a thread's polls of one context; see `engine::messages::dispatch`.
+#[derive(Clone, Copy, Default)]
+pub struct Polls {
+    /// The number of the context's dispatcher; 0: of none.
+    pub of: u64,
+    /// Polls that found the role taken since the last one that yielded the core for this reason.
+    pub taken: u32,
+    /// The number of handlers that this thread has run.
+    pub ran: u64,
+    /// The handlers that all threads had run, and `ran`, when this thread last compared them.
+    pub seen: (u64, u64),
+    /// The handlers that all threads had run when this thread last noted their number.
+    pub noted: u64,
+}
+
+impl Polls {
+    /// Of no context.
+    pub(super) const NONE: Polls = Polls { of: 0, taken: 0, ran: 0, seen: (0, 0), noted: 0 };
+}
+
+/// The state of the calling thread's polls of the context that it polled last. The caller must not
+/// pass the reference to another thread.
+#[inline(always)]
+pub fn polls<'a>() -> &'a Cell<Polls> {
+    &mine().polls
 }
 
 /// The calling thread's callbacks, for a thread that runs many functions of the user in a row: it

@@ -36,6 +36,8 @@ mod serve;
 mod sleep;
 mod wake;
 
+pub use poll::Look;
+
 /// Looks without a message after which a waiting thread ends its burst of work on messages.
 const LOOKS: usize = 48;
 /// Messages after which a waiting thread ends its burst of work on messages, and checks its
@@ -166,6 +168,12 @@ impl Requests {
     #[inline]
     fn has_come(&mut self) -> bool {
         self.message_receiver.has_come() || self.responses.has_come()
+    }
+
+    /// Whether a message has come to one of the shares of the last messages.
+    #[inline(always)]
+    fn is_ready(&self) -> bool {
+        self.message_receiver.is_ready() || self.responses.is_ready()
     }
 
     /// Whether a message has come to any share. If so, a receiver then returns it next.
@@ -331,13 +339,18 @@ impl Dispatcher {
         handled
     }
 
-    /// Takes the role of requests, if it is free and no thread wants to change the table.
+    /// Takes the role of requests, if it is free and no thread wants to change the table. If not,
+    /// sends the parked responses: the holder of the role may be in a long handler.
     #[inline]
     fn requests_to_serve(&self) -> Option<Held<'_, Requests, false>> {
-        match self.registering.load(Ordering::Relaxed) {
+        let requests = match self.registering.load(Ordering::Relaxed) {
             0 => self.requests.take_unfenced(),
             _ => None,
+        };
+        if requests.is_none() {
+            self.post.send_parked();
         }
+        requests
     }
 
     /// Takes replies, if the role is free; returns their number.

@@ -228,10 +228,16 @@ impl Requests {
         self.has_draining.store(true, Ordering::Relaxed);
     }
 
+    /// Whether consumed() may free entries.
+    #[inline(always)]
+    pub fn is_draining(&self) -> bool {
+        self.has_draining.load(Ordering::Relaxed)
+    }
+
     /// All replies before the ticket `next` were consumed.
     #[inline]
     pub fn consumed(&self, next: u64) {
-        if self.has_draining.load(Ordering::Relaxed) {
+        if self.is_draining() {
             self.end_draining(next);
         }
     }

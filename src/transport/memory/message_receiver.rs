@@ -26,7 +26,8 @@ const LOOKS: u32 = 1024;
 /// microsecond.
 const QUIET: u32 = 32;
 /// One of so many polls without a message is at all shares; the others are at the share of the last
-/// message. Messages with large payloads, in a share of their own, wait a little longer for this.
+/// message. Messages with large payloads, in a share of their own, wait a little longer for this. A
+/// power of two, so that a poll need not divide.
 const ALL_SHARES: u32 = 8;
 /// Polls without a message after which the receiver wakes another sender, since the one that it
 /// woke has sent nothing: longer than a wake-up takes.
@@ -247,7 +248,7 @@ impl MessageReceiver {
         }
         if self.polls_left > 0 {
             self.polls_left -= 1;
-            if !self.polls_left.is_multiple_of(self.all_shares) {
+            if self.polls_left & (self.all_shares - 1) != 0 {
                 return false;
             }
         }

@@ -7,9 +7,10 @@
 
 use super::{BATCH, Dispatcher, LOOKS, MOST};
 use crate::engine::completion::{
-    count_empty_poll, count_empty_poll_if, in_callback, is_library_thread, reset_empty_polls,
+    Polls, count_empty_poll, count_empty_poll_if, in_callback, is_library_thread, polls,
+    reset_empty_polls,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One of so many empty polls looks at all shares. The others look only at the shares of the last
@@ -29,24 +30,20 @@ const TAKEN: u32 = 16;
 /// dropped, it counts all handlers as run by other threads.
 const CONTEXTS: usize = 16;
 
-/// The state of a thread's polls of one context.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Polls {
-    /// The dispatcher's `name`.
-    of: u64,
-    /// Polls that found the role taken since the last one that yielded the core for this reason.
-    taken: u32,
-    /// The number of handlers that this thread has run.
-    ran: u64,
-    /// At the last call of others_handle(): the handlers that all threads had run, and `ran`.
-    seen: (u64, u64),
-    /// The handlers that all threads had run, when this thread last called note_handled().
-    noted: u64,
+thread_local! {
+    /// The states of the contexts that the thread polled before the present one, the latest first.
+    static EARLIER: RefCell<Vec<Polls>> = const { RefCell::new(Vec::new()) };
 }
 
-thread_local! {
-    /// The context used last comes first.
-    static POLLS: RefCell<Vec<Polls>> = const { RefCell::new(Vec::new()) };
+/// What a poll sees without a role, at the shares of the last messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// No message has come, and nothing else is due.
+    Nothing,
+    /// A message has come.
+    Come,
+    /// The poll must look at all shares.
+    Further,
 }
 
 /// A number that no other dispatcher of the process has or had.
@@ -55,34 +52,44 @@ pub(super) fn new_name() -> u64 {
     NAMES.fetch_add(1, Ordering::Relaxed)
 }
 
-impl Polls {
-    /// Calls `change` with the calling thread's Polls of a dispatcher; with a default value if the
-    /// thread is ending.
-    fn of<T>(dispatcher: &Dispatcher, change: impl Fn(&mut Polls) -> T) -> T {
-        let found = POLLS.try_with(|all| {
-            let mut all = all.borrow_mut();
-            if all.first().is_none_or(|polls| polls.of != dispatcher.name) {
-                Polls::bring_to_front(&mut all, dispatcher.name);
-            }
-            all.first_mut().map(&change)
-        });
-        found.ok().flatten().unwrap_or_else(|| change(&mut Polls::default()))
+/// Calls `change` with the calling thread's Polls of a dispatcher.
+fn polls_of<T>(dispatcher: &Dispatcher, change: impl FnOnce(&mut Polls) -> T) -> T {
+    let present = polls();
+    if present.get().of != dispatcher.name {
+        make_present(present, dispatcher.name);
     }
+    let mut state = present.get();
+    let end = change(&mut state);
+    present.set(state);
+    end
+}
 
-    #[cold]
-    fn bring_to_front(all: &mut Vec<Polls>, of: u64) {
+/// Makes the Polls of another dispatcher the present ones. A thread that is ending keeps no others.
+#[cold]
+fn make_present(present: &Cell<Polls>, of: u64) {
+    let fresh = Polls { of, ..Polls::default() };
+    let found = EARLIER.try_with(|all| {
+        let mut all = all.borrow_mut();
         let found = all.iter().position(|polls| polls.of == of).map(|at| all.remove(at));
-        all.truncate(CONTEXTS - 1);
-        all.insert(0, found.unwrap_or(Polls { of, ..Polls::default() }));
-    }
+        all.truncate(CONTEXTS - 2);
+        all.insert(0, present.get());
+        found
+    });
+    present.set(found.ok().flatten().unwrap_or(fresh));
 }
 
 impl Dispatcher {
-    /// The shortest poll. True: no message has come to the shares of the last messages, and nothing
-    /// else is due. False: the caller must call finds_nothing_anywhere().
+    /// The shortest poll. Come: the caller must call poll(). Further: it must call
+    /// finds_nothing_anywhere().
     #[inline(always)]
-    pub fn finds_nothing(&self) -> bool {
-        !self.next_has_come() && count_empty_poll_if(|number| !number.is_multiple_of(ALL_SHARES))
+    pub fn look(&self) -> Look {
+        if self.next_has_come() {
+            return Look::Come;
+        }
+        match count_empty_poll_if(|number| !number.is_multiple_of(ALL_SHARES)) {
+            true => Look::Nothing,
+            false => Look::Further,
+        }
     }
 
     /// True: no message has come to any share, and nothing else is due. False: the caller must call
@@ -101,7 +108,7 @@ impl Dispatcher {
 
     /// Like `poll`. With `note` it also notes the number of handlers that have run, for
     /// noted_handled().
-    #[inline]
+    #[inline(always)]
     pub fn poll_and_note(&self, most: usize, note: bool) -> usize {
         let most = most.min(BATCH);
         let found = match self.something_has_come() {
@@ -142,10 +149,10 @@ impl Dispatcher {
 
     #[inline(never)]
     fn take_up_to(&self, most: usize, note: bool) -> usize {
-        self.end_messages();
-        // serve() does this, too. But another thread may hold the role in a long handler, so that
-        // this thread does not call serve().
-        self.post.send_parked();
+        // Without a reply this takes no role: a request's handler runs the sooner.
+        if !self.offload && (self.hints[1].has_come() || self.post.pending.is_draining()) {
+            self.poll_replies();
+        }
         let handled = &self.post.counts.handled;
         match self.requests_to_serve() {
             Some(requests) => {
@@ -153,7 +160,7 @@ impl Dispatcher {
                 let count = self.serve(requests, most, &|| false);
                 let ran = handled.get().wrapping_sub(before).min(count as u64);
                 let total = self.handled();
-                Polls::of(self, |polls| {
+                polls_of(self, |polls| {
                     polls.ran = polls.ran.wrapping_add(ran);
                     if note {
                         polls.noted = total;
@@ -162,7 +169,7 @@ impl Dispatcher {
                 count
             }
             None => {
-                let again = Polls::of(self, |polls| {
+                let again = polls_of(self, |polls| {
                     polls.taken = (polls.taken + 1) % TAKEN;
                     polls.taken == 0
                 });
@@ -215,7 +222,7 @@ impl Dispatcher {
     /// Whether other threads have run handlers since the calling thread last called this.
     pub(super) fn others_handle(&self) -> bool {
         let total = self.post.counts.handled.get();
-        Polls::of(self, |polls| {
+        polls_of(self, |polls| {
             let (before, own) = std::mem::replace(&mut polls.seen, (total, polls.ran));
             total.wrapping_sub(before) > polls.ran.wrapping_sub(own)
         })
@@ -223,13 +230,13 @@ impl Dispatcher {
 
     /// The result of the calling thread's last note_handled(), or 0.
     pub fn noted_handled(&self) -> u64 {
-        Polls::of(self, |polls| polls.noted)
+        polls_of(self, |polls| polls.noted)
     }
 
     /// The number of handlers that have run; notes it for noted_handled().
     pub fn note_handled(&self) -> u64 {
         let count = self.handled();
-        Polls::of(self, |polls| polls.noted = count);
+        polls_of(self, |polls| polls.noted = count);
         count
     }
 
@@ -242,5 +249,26 @@ impl Dispatcher {
     /// Whether the calling thread may run handlers now.
     pub fn may_poll(&self) -> bool {
         self.has_handlers.load(Ordering::Relaxed) && !in_callback() && !is_library_thread()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_keeps_the_states_of_the_contexts_that_it_polled_last() {
+        let present = Cell::default();
+        let ran = |of: u64| {
+            make_present(&present, of);
+            present.get().ran
+        };
+        for of in 1..=CONTEXTS as u64 {
+            assert_eq!(ran(of), 0);
+            present.set(Polls { ran: of, ..present.get() });
+        }
+        assert!((1..=CONTEXTS as u64).all(|of| ran(of) == of));
+        assert_eq!(ran(CONTEXTS as u64 + 1), 0);
+        assert_eq!((ran(2), ran(1)), (2, 0), "the one polled least lately was dropped");
     }
 }

@@ -31,7 +31,7 @@ impl Dispatcher {
         done: &impl Fn() -> bool,
     ) -> usize {
         self.post.send_parked();
-        if !(requests.message_receiver.is_ready() || requests.responses.is_ready()) {
+        if !requests.is_ready() {
             requests.has_come_anywhere();
         }
         if self.mode == HandlerMode::Parallel {
@@ -51,6 +51,11 @@ impl Dispatcher {
                 && ran > 0
             {
                 count += ran;
+                if count - lingered < MANY && !requests.is_ready() {
+                    // A message by itself, most likely. Its sender may wait for the answer, which
+                    // the caller sends after this returns.
+                    return count;
+                }
                 continue;
             } else if self.post.parked.has_room()
                 && let Some(request) = requests.message_receiver.peek()

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// a handler that waits for the next message. The wake flag is clear then, so no sender rings for
 /// that message.
 const PARALLEL: Duration = Duration::from_millis(10);
-/// With polled handlers: the longest sleep of a thread while another one holds the role of
-/// requests. The holder may be in a long handler, or may give the role up without looking for new
-/// messages.
+/// The longest sleep of a thread of the program while another one holds the role of requests. The
+/// holder may be in a long handler, so that it does not send parked responses; with polled handlers
+/// it may also give the role up without looking for new messages.
 const BUSY: Duration = Duration::from_millis(1);
 
 impl Requests {
@@ -139,6 +139,9 @@ impl Dispatcher {
         match self.mode {
             _ if !self.has_handlers.load(Ordering::Relaxed) => {
                 return routes.sleep(awaited, limit, enough);
+            }
+            HandlerMode::Serial if self.post.parked.any() => {
+                return routes.sleep(awaited, within(BUSY), enough);
             }
             HandlerMode::Serial => return routes.sleep(awaited, limit, enough),
             HandlerMode::Parallel => return routes.sleep(awaited, within(PARALLEL), enough),

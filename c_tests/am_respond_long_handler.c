@@ -1,0 +1,92 @@
+/* Broken if this fails: responses that wait for slots at their requester wait until a long handler
+ * of their own rank has returned, though another thread of that rank is in the library.
+ * modes: auto
+ * threads: yes
+ */
+#include "am.h"
+#include "shared.h"
+
+enum { ASK, ANSWER, HOLD, BUSY };
+enum { ASKED = 20 };
+
+struct rank {
+    uint64_t answered, held, let_go, over;
+    const uint64_t *told;
+};
+
+static void configure(llcl_config_t *config)
+{
+    config->am_slots = 1;
+    config->am_handlers = LLCL_AM_HANDLERS_SERIAL;
+}
+
+static void ask(llcl_am_t *message, void *data)
+{
+    llcl_am_params_t am = am_to(0, ANSWER, NULL, 0);
+    (void)data;
+    CHECK_OK(llcl_am_respond(message, &am));
+}
+
+static void answer(llcl_am_t *message, void *data)
+{
+    (void)message;
+    word_add(&((struct rank *)data)->answered, 1);
+}
+
+/* Until it returns the requester takes no response, so one has the slot and the others wait. */
+static void hold(llcl_am_t *message, void *data)
+{
+    struct rank *rank = data;
+    (void)message;
+    word_add(&rank->held, 1);
+    AWAIT(&rank->let_go, 1);
+}
+
+/* Returns when the requester has got all responses. */
+static void busy(llcl_am_t *message, void *data)
+{
+    struct rank *rank = data;
+    (void)message;
+    AWAIT(rank->told, 1);
+    word_add(&rank->over, 1);
+}
+
+static void request(llcl_context_t *context, struct rank *rank, const struct shared *target)
+{
+    llcl_am_params_t am = am_to(0, HOLD, NULL, 0), question = am_to(1, ASK, NULL, 0), long_one = am_to(1, BUSY, NULL, 0);
+    llcl_write_params_t write = LLCL_WRITE_PARAMS_INIT;
+    uint64_t i, one = 1;
+    POST(llcl_try_am_async(context, &am));
+    AWAIT(&rank->held, 1);
+    for (i = 0; i < ASKED; i++)
+        POST(llcl_try_am_async(context, &question));
+    POST(llcl_try_am_async(context, &long_one));
+    word_add(&rank->let_go, 1);
+    AWAIT(&rank->answered, ASKED);
+    write.peer = 1;
+    write.source = llcl_local_address(&one);
+    write.destination = remote_at(target, 1, 0);
+    write.size = sizeof one;
+    CHECK_OK(llcl_write(context, &write));
+}
+
+static void run(llcl_context_t *context)
+{
+    struct rank *rank = am_new(sizeof *rank);
+    struct shared target;
+    share(context, ALLOCATED, 4096, &target);
+    rank->told = target.words;
+    am_register(context, ASK, ask, rank);
+    am_register(context, ANSWER, answer, rank);
+    am_register(context, HOLD, hold, rank);
+    am_register(context, BUSY, busy, rank);
+    fence(context);
+    if (llcl_rank(context) == 0)
+        request(context, rank, &target);
+    else
+        CHECK_OK(llcl_wait_word(context, &rank->over, 1, -1));
+    fence(context);
+    share_end(context, &target);
+}
+
+TEST_MAIN_CONFIG(run, configure)
