@@ -9,8 +9,9 @@ use crate::core::poster::Poster;
 use crate::core::progress_thread::{AbortOnPanic, STACK};
 use crate::core::region::{Made, Regions, Wanted};
 use crate::core::submit::check_completion;
+use crate::engine::command::Command;
 use crate::engine::completion::{Completion, must_not_be_in_callback, set_library_thread};
-use crate::engine::control_messages::{self, ControlMessage, Ended};
+use crate::engine::control_messages::{self, ControlMessage, Ended, Write};
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
@@ -200,13 +201,42 @@ impl Services {
     /// Accepts a control message; see engine::control_messages. RETRY_QUEUE_FULL: it was not
     /// accepted.
     pub fn send_control(&self, message: &ControlMessage, ends: &Arc<dyn Ended>) -> Result<()> {
-        let command = control_messages::command(message, ends)?;
-        // SAFETY: the command was made above, and it is put once.
-        let put = || unsafe { self.lane.put(&command, &[]) };
-        let put = put().or_else(|error| if self.lane.make_room() { put() } else { Err(error) });
-        // SAFETY: after an error only this function has the command.
+        self.put_control(|| control_messages::command(message, ends))
+    }
+
+    /// Accepts a control message behind the bytes of a write, as send_control() does. `write` finds
+    /// the bytes; this thread is pinned meanwhile.
+    ///
+    /// # Safety
+    /// As of control_messages::write(). Bytes in a region are valid while this thread is pinned.
+    pub unsafe fn write_with_control(
+        &self,
+        message: &ControlMessage,
+        write: impl Fn() -> Result<Write>,
+        ends: &Arc<dyn Ended>,
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        self.put_control(|| unsafe { control_messages::write(message, write()?, ends) })
+    }
+
+    /// Puts the command of a control message, which `make` makes for each try.
+    fn put_control(&self, make: impl Fn() -> Result<Command>) -> Result<()> {
+        let put = || {
+            // The pin keeps a region until the command is in the queue, where a flush finds it.
+            let _pinned = pin();
+            let command = make()?;
+            // SAFETY: no other thread has the command, and it is put once. After an error only this
+            // function has it.
+            unsafe {
+                let put = self.lane.put(&command, &[]);
+                put.inspect_err(|_| control_messages::take_back(&command))
+            }
+        };
+        let put = put().or_else(|error| match error.status {
+            Status::RETRY_QUEUE_FULL if self.lane.make_room() => put(),
+            _ => Err(error),
+        });
         put.map(|asleep| self.lane.wake_executor(asleep))
-            .inspect_err(|_| unsafe { control_messages::take_back(&command) })
     }
 
     /// Fires a completion.

@@ -32,7 +32,7 @@ pub enum Outcome {
     NeedsOwner,
     /// A network must do it.
     NeedsPost,
-    /// The data is written; the owner must change the signal word.
+    /// The data is written; the owner must change the signal word, or get the control message.
     SignalNeedsOwner,
 }
 
@@ -80,6 +80,10 @@ pub unsafe fn attempt(routes: &Routes, command: &Command, local: Local) -> Resul
     match command.op {
         Op::READ => transfer(Direction::FromPeer),
         Op::WRITE => transfer(Direction::ToPeer),
+        Op::WRITE_CONTROL => Ok(match transfer(Direction::ToPeer)? {
+            Outcome::Done => Outcome::SignalNeedsOwner,
+            other => other,
+        }),
         Op::WRITE_SIGNAL => {
             // An invalid signal is refused before any data is copied.
             check_word(routes, port, command.signal, 8)?;

@@ -5,7 +5,7 @@
 use crate::engine::atomic;
 use crate::engine::by_caller::{self, Word, copy, copy_word};
 use crate::engine::command::{Command, Op};
-use crate::engine::control_messages::PostedControl;
+use crate::engine::control_messages::{self, PostedControl};
 use crate::engine::routes::Routes;
 use crate::transport::address::Address;
 use crate::transport::remote::Signal;
@@ -97,7 +97,11 @@ impl InFlight {
 
     /// Takes the copied bytes, for a caller that must keep them longer than the operation.
     pub fn take_copy(&mut self) -> Option<Box<[u8]>> {
-        self.bytes.take()
+        match self.command.op {
+            // SAFETY: the promise of new(); the operation has not ended.
+            Op::WRITE_CONTROL => Some(unsafe { PostedControl::take_copy(&self.command) }),
+            _ => self.bytes.take(),
+        }
     }
 
     /// Whether the request or the answer of the present stage has more bytes than fit into a
@@ -184,6 +188,11 @@ impl InFlight {
                 words[0] = command.remote.key;
                 IMPORT
             }
+            Stage::Word if command.op == Op::WRITE_CONTROL => {
+                // SAFETY: the promise of new(); the operation has not ended.
+                words = unsafe { PostedControl::of(command) }.words();
+                CONTROL
+            }
             Stage::Word | Stage::Device { .. } => {
                 let (address, kind) = match command.op {
                     Op::ATOMIC => (command.remote, command.kind),
@@ -242,10 +251,12 @@ impl InFlight {
     }
 
     fn advance(&mut self, done: u64) -> Option<Status> {
-        if done >= self.command.size {
-            return Some(Status::OK);
-        }
-        self.stage = Stage::Data { done };
+        self.stage = match done < self.command.size {
+            true => Stage::Data { done },
+            // The bytes are there, and the control message follows.
+            false if self.command.op == Op::WRITE_CONTROL => Stage::Word,
+            false => return Some(Status::OK),
+        };
         self.sent = false;
         None
     }
@@ -363,13 +374,18 @@ fn write_and_signal(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<
     signal(routes, &Signal { op, word: Address { offset, key }, value })
 }
 
-/// Sets the function that changes a signal word of this rank when a network has brought the bytes
-/// of the signal's write. The thread that polls the wire calls it.
+/// Sets the function that changes a signal word of this rank, or takes a control message, when a
+/// network has brought the bytes of the write. The thread that polls the wire calls it.
 pub fn serve_signals(routes: &Arc<Routes>) {
     let retired = Arc::downgrade(routes);
-    routes.fabric().on_signal(Box::new(move |signalled| {
+    routes.fabric().on_signal(Box::new(move |source, signalled| {
         let Some(routes) = retired.upgrade() else { return Status::ERR_KEY };
         match signalled.op {
+            control_messages::NOTICE => {
+                let message = control_messages::from_notice(source, signalled);
+                let taken = routes.control_messages().take(&message, &[], || true);
+                taken.err().map_or(Status::OK, |error| error.status)
+            }
             atomic::op::ADD | atomic::op::STORE => {
                 signal(&routes, signalled).err().map_or(Status::OK, |error| error.status)
             }

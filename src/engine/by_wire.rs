@@ -13,12 +13,13 @@
 //! the network's completion contains the answer ([`ANSWERED`]), the completion ends the write.
 //! Otherwise the write ends when both the completion and the owner's answer have come, in any
 //! order. When only the answer is missing, its stage is [`Stage::Word`], as if the signal had been
-//! a request.
+//! a request. A control message behind a write ([`Op::WRITE_CONTROL`]) travels in the same way.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
 use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{Command, Op};
+use crate::engine::control_messages::PostedControl;
 use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
 use crate::engine::routes::Routes;
@@ -74,11 +75,23 @@ impl InFlight {
     }
 
     /// Whether a network executes the present stage, and the stage is the last one of a write with
-    /// signal. If the network's writes bring signals, the owner answers this one.
+    /// signal, or before a control message. If the network's writes bring signals, the owner
+    /// answers this one.
     pub fn is_posted_with_signal(&self) -> bool {
         let Stage::Posted { done, size } = self.stage else { return false };
         let Command { op, size: all, .. } = self.command;
-        op == Op::WRITE_SIGNAL && done + size == all
+        op.is_announced() && done + size == all
+    }
+
+    /// What the last bytes of a write bring.
+    fn signal(&self) -> Signal {
+        if self.command.op == Op::WRITE_CONTROL {
+            // SAFETY: the promise of new(); the operation has not ended.
+            return unsafe { PostedControl::of(&self.command) }.notice();
+        }
+        // core::submit has translated the signal's code into that of an atomic operation.
+        let Command { code: op, signal: word, operand: value, .. } = self.command;
+        Signal { op, word, value }
     }
 
     /// The work request for the present stage. None: the remote key is not known any more.
@@ -88,9 +101,7 @@ impl InFlight {
         let (what, done, size) = match self.stage {
             Stage::Posted { done, size } if command.op == Op::READ => (What::Read, done, size),
             Stage::Posted { done, size } if able.signals && self.is_posted_with_signal() => {
-                // core::submit has translated the signal's code into that of an atomic operation.
-                let Command { code: op, signal: word, operand: value, .. } = *command;
-                (What::WriteSignal(Signal { op, word, value }), done, size)
+                (What::WriteSignal(self.signal()), done, size)
             }
             Stage::Posted { done, size } => (What::Write, done, size),
             Stage::Device { guess } => {
@@ -123,14 +134,14 @@ impl InFlight {
         let (done, all) = (done + size, self.command.size);
         self.stage = match self.command.op {
             _ if done < all => Stage::Posted { done, size: (all - done).min(able.most) },
-            Op::WRITE_SIGNAL if end.result == ANSWERED => return Next::End(Status::OK),
-            Op::WRITE_SIGNAL if able.signals => {
+            op if op.is_announced() && end.result == ANSWERED => return Next::End(Status::OK),
+            op if op.is_announced() && able.signals => {
                 self.stage = Stage::Word;
                 return self.answer.map_or(Next::Wait, Next::End);
             }
             // The owner changes the signal word, since it must wake the threads that sleep on it.
             // The owner sees the data by now.
-            Op::WRITE_SIGNAL => Stage::Word,
+            op if op.is_announced() => Stage::Word,
             _ => return Next::End(Status::OK),
         };
         self.sent = false;

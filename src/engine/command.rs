@@ -46,12 +46,26 @@ impl Op {
     /// Sends a control message to the peer: `local` is a boxed
     /// `engine::control_messages::PostedControl`.
     pub const CONTROL: Op = Op(12);
+    /// Copies to the peer, which then gets a control message: `operand` is a boxed
+    /// `engine::control_messages::PostedControl`.
+    pub const WRITE_CONTROL: Op = Op(13);
 }
 
 impl Op {
     /// Whether the library itself has posted the operation; no flush waits for it.
     pub fn is_own(self) -> bool {
         matches!(self, Op::UNMAP | Op::IMPORT)
+    }
+
+    /// Whether the owner does something when it has the bytes of a write: changes a signal word, or
+    /// takes a control message.
+    pub fn is_announced(self) -> bool {
+        matches!(self, Op::WRITE_SIGNAL | Op::WRITE_CONTROL)
+    }
+
+    /// Whether the command sends a control message.
+    pub fn is_control(self) -> bool {
+        matches!(self, Op::CONTROL | Op::WRITE_CONTROL)
     }
 
     /// Whether one message of the command writes or reads several pieces.

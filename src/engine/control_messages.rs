@@ -10,9 +10,17 @@
 //! If no object has the name, the receiver keeps a control message that is marked [`KEEP`] until
 //! one is registered. It keeps up to `KEPT` bytes in all, and refuses further control messages. It
 //! drops a control message without the mark: the object that had the name has been withdrawn.
+//!
+//! More bytes, or fewer copies: bytes may go to an address in the receiver's memory instead, as
+//! those of a write do, and the control message follows when they are there (a command
+//! [`Op::WRITE_CONTROL`]). A network that brings signals with writes brings the control message as
+//! the words of the write's notice. A notice has room for three words: the name, and the second and
+//! the third word of the message.
 
 use crate::engine::command::{Command, Op};
 use crate::fail;
+use crate::transport::address::Address;
+use crate::transport::remote::Signal;
 use crate::transport::{CHUNK, MESSAGE_WORDS, Message};
 use crate::util::status::{Result, Status};
 use std::collections::HashMap;
@@ -25,13 +33,15 @@ pub const MOST: usize = CHUNK;
 /// The last word of a request whose control message the receiver keeps until its name is
 /// registered; else that word is 0.
 pub const KEEP: u64 = 1;
+/// The number of a notice that brings a control message, beside the `LLCL_OP_*` of signals.
+pub const NOTICE: u8 = u8::MAX;
 /// Most bytes of all kept control messages; each counts as 64 bytes at least.
 const KEPT: usize = 4 << 20;
 
 /// Receives the control messages of a name.
 pub trait ControlReceiver: Send + Sync {
-    /// Rank `source` has sent a control message. The holder of the lane's role calls this, so it
-    /// must neither post nor wait.
+    /// Rank `source` has sent a control message. The holder of the lane's role or the thread that
+    /// polls the wire calls this, so it must neither post nor wait.
     fn received(&self, source: u32, words: Words, bytes: &[u8]);
 }
 
@@ -56,22 +66,60 @@ pub struct ControlMessage<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A posted control message; `local` of a command Op::CONTROL is its box.
+/// The bytes that are written before a control message.
+#[derive(Clone, Copy)]
+pub struct Write {
+    /// Where they go in the receiver's memory.
+    pub to: Address,
+    /// Where they come from.
+    pub from: *mut u8,
+    /// Their number.
+    pub size: u64,
+    /// They are copied when the command is made. Else they stay valid, and nobody changes them,
+    /// until Ended::ended() is called.
+    pub copied: bool,
+}
+
+/// A posted control message; `local` of a command Op::CONTROL and `operand` of a command
+/// Op::WRITE_CONTROL is its box.
 pub(super) struct PostedControl {
     words: [u64; MESSAGE_WORDS],
     bytes: Box<[u8]>,
     ends: Arc<dyn Ended>,
 }
 
+/// The box of a command.
+fn place(command: &Command) -> *mut PostedControl {
+    debug_assert!(command.op.is_control());
+    match command.op {
+        Op::CONTROL => command.local.cast(),
+        _ => command.operand as *mut PostedControl,
+    }
+}
+
 impl PostedControl {
     /// The control message of a command.
     ///
     /// # Safety
-    /// command() has made it, and it has not ended.
+    /// command() or write() has made it, and it has not ended.
     pub(super) unsafe fn of(command: &Command) -> &PostedControl {
-        debug_assert!(command.op == Op::CONTROL);
         // SAFETY: as the caller promises; only end() and take_back() drop the box.
-        unsafe { &*command.local.cast::<PostedControl>() }
+        unsafe { &*place(command) }
+    }
+
+    /// Takes the copied bytes of a command that ends, for a caller that must keep them longer.
+    ///
+    /// # Safety
+    /// As for of(), and nobody else uses the command now.
+    pub(super) unsafe fn take_copy(command: &Command) -> Box<[u8]> {
+        // SAFETY: as the caller promises.
+        std::mem::take(unsafe { &mut (*place(command)).bytes })
+    }
+
+    /// The control message as the words of a notice; see from_notice().
+    pub(super) fn notice(&self) -> Signal {
+        let [key, _, offset, value, _] = self.words;
+        Signal { op: NOTICE, word: Address { key, offset }, value }
     }
 
     pub(super) fn words(&self) -> [u64; MESSAGE_WORDS] {
@@ -89,7 +137,7 @@ impl PostedControl {
 /// As for PostedControl::of().
 pub(super) unsafe fn end(command: &Command, status: Status) {
     // SAFETY: as the caller promises; this is the end.
-    let posted = unsafe { Box::from_raw(command.local.cast::<PostedControl>()) };
+    let posted = unsafe { Box::from_raw(place(command)) };
     posted.ends.ended(command.peer, posted.bytes.len(), status);
 }
 
@@ -108,14 +156,45 @@ pub fn command(message: &ControlMessage, ends: &Arc<dyn Ended>) -> Result<Comman
     Ok(command)
 }
 
+/// The command that writes bytes and then sends the control message, which has none, and whose
+/// first word is 0. As command(), else.
+///
+/// # Safety
+/// The bytes of the write are valid now, and as [`Write::copied`] says.
+pub unsafe fn write(
+    message: &ControlMessage,
+    Write { to, from, size, copied }: Write,
+    ends: &Arc<dyn Ended>,
+) -> Result<Command> {
+    if message.words[0] != 0 || !message.bytes.is_empty() || message.keep {
+        fail!(ERR_INTERNAL, "a control message behind a write that does not fit into a notice");
+    }
+    let ControlMessage { peer, name, words: [_, second, third], .. } = *message;
+    let mut bytes: Box<[u8]> = match copied {
+        // SAFETY: as the caller promises.
+        true => unsafe { std::slice::from_raw_parts(from, size as usize) }.into(),
+        false => Box::default(),
+    };
+    let mut command = Command::new(Op::WRITE_CONTROL, peer);
+    (command.remote, command.size) = (to, size);
+    command.local = if copied { bytes.as_mut_ptr() } else { from };
+    let posted = PostedControl { words: [name, 0, second, third, 0], bytes, ends: ends.clone() };
+    command.operand = Box::into_raw(Box::new(posted)) as u64;
+    Ok(command)
+}
+
 /// Frees a command that was not accepted; Ended::ended() is not called.
 ///
 /// # Safety
-/// command() has made it, and it is not used again.
+/// command() or write() has made it, and it is not used again.
 pub unsafe fn take_back(command: &Command) {
-    debug_assert!(command.op == Op::CONTROL);
     // SAFETY: as the caller promises.
-    drop(unsafe { Box::from_raw(command.local.cast::<PostedControl>()) });
+    drop(unsafe { Box::from_raw(place(command)) });
+}
+
+/// The control message of a notice from `source`.
+pub(super) fn from_notice(source: u32, &Signal { word, value, .. }: &Signal) -> Message {
+    Message { kind: 0, source, tag: 0, words: [word.key, 0, word.offset, value, 0] }
 }
 
 /// A kept control message, whose name is not registered yet.

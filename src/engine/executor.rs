@@ -5,6 +5,7 @@
 use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::by_owner::{InFlight, Stage};
 use crate::engine::command::{Command, Op};
+use crate::engine::control_messages;
 use crate::engine::lane_state::{LaneState, fire, fire_failure};
 use crate::engine::queue_entry::{INLINE, SLOT_BYTES};
 use crate::engine::routes::Routes;
@@ -138,6 +139,11 @@ impl LaneState {
             // The region cannot be mapped now (see Port::learn()), or the network's key for a
             // device atomic is not known yet.
             Err(error) if error.status.is_retry() => return false,
+            Err(error) if command.op.is_control() => {
+                // SAFETY: as the caller promises.
+                unsafe { control_messages::end(&command, error.status) };
+                return true;
+            }
             Err(error) => {
                 // SAFETY: as the caller promises.
                 unsafe { fire_failure(routes, &command, &error) };

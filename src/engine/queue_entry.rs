@@ -39,7 +39,7 @@ impl Entry for QueueEntry {
 /// Whether a command needs the second line.
 fn is_wide(command: &Command) -> bool {
     command.on_local.kind != NONE
-        || command.op == Op::WRITE_SIGNAL
+        || command.op.is_announced()
         || (command.op == Op::ATOMIC && command.code == op::COMPARE_SWAP)
 }
 

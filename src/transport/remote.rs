@@ -10,7 +10,8 @@ pub const ANSWERED: u64 = 1;
 /// The signal of a write: how a word at the peer changes when the bytes are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// The `LLCL_OP_*` by which the word of type `LLCL_TYPE_U64` changes.
+    /// The `LLCL_OP_*` by which the word of type `LLCL_TYPE_U64` changes. Another number: no word
+    /// changes, and the layer above defines what the other fields mean.
     pub op: u8,
     /// The word.
     pub word: Address,

@@ -318,7 +318,7 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     let up_to = |most: u64| is_short(problem, problem.bytes(), most);
     let between = match leaders.len() <= FEW && up_to(SHORT) {
         true => eager,
-        false if problem.bytes() <= LONG.min(2 * problem.segment) => binomial,
+        false if leaders.len() == 2 || problem.bytes() <= LONG.min(2 * problem.segment) => binomial,
         false => scatter_allgather,
     };
     let inside = if up_to(EAGER_INSIDE) { eager } else { direct };
@@ -339,7 +339,7 @@ const FEW: usize = 16;
 /// See `FEW`.
 const SHORT: u64 = 8 << 10;
 /// The longest vector that nodes send by a binomial tree, which takes few messages. Longer ones
-/// they send by scatter and allgather, which send few bytes.
+/// they send by scatter and allgather, which send few bytes (but more than once between two nodes).
 const LONG: u64 = 128 << 10;
 /// The longest vector for which the algorithm inside a node is `eager`.
 const EAGER_INSIDE: u64 = 2 << 10;

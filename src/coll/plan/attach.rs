@@ -43,9 +43,13 @@ pub const SESSION: u64 = 128;
 const _: () = assert!(size_of::<BlockHead>() as u64 <= SESSION);
 
 /// The number of words that each rank sends to all others: key, offset and bytes of its block, the
-/// last one with the bit UNFENCED. If the machine may have a core for each rank, the set of cores
-/// on which the calling thread may run follows.
+/// last one with the bit UNFENCED. If there are several nodes, the words of its Places follow.
+/// Then, if the machine may have a core for each rank, the set of cores on which the calling thread
+/// may run.
 const NUMBERS: usize = 3;
+/// Where a rank's memories lie, for networks: key, offset and length of Send, Receive and Scratch,
+/// and the number of copies of Scratch. Length 0: a network must not write there.
+pub type Places = [u64; 10];
 /// A bit of the last number: the process does not take part in fences of all processes.
 const UNFENCED: u64 = 1 << 63;
 
@@ -64,13 +68,13 @@ pub struct Attached {
 /// Sends the place of this rank's block, or the reason why it has none, and opens the blocks of the
 /// `known` ranks. If one rank fails, all fail. `own_memory`: Send and Receive, if only this rank
 /// accesses them. `nodes`: the nodes of the ranks. `queues`: the number of this rank's queues.
-/// Collective.
+/// `places`: its memories. Collective.
 pub fn attach(
     team: &Team,
     block: Result<(Address, u64)>,
     known: &BTreeSet<usize>,
     own_memory: [Option<Memory>; 2],
-    (nodes, queues): (Option<&Nodes>, usize),
+    (nodes, queues, places): (Option<&Nodes>, usize, Places),
 ) -> std::result::Result<Attached, Failure> {
     let (place, bytes) = block.as_ref().map_or((Address { offset: 0, key: 0 }, 0), |own| *own);
     let unfenced = if joins_global_fence() { 0 } else { UNFENCED };
@@ -79,7 +83,9 @@ pub fn attach(
     // With more ranks than cores the ranks need not compare their sets of cores.
     let may_suffice = team.size() <= Cores::of_the_machine();
     let cores = if may_suffice { cores.words() } else { &[] };
-    let card = mine.iter().chain(cores).flat_map(|number| number.to_ne_bytes());
+    let places: &[u64] = if nodes.is_some() { &places } else { &[] };
+    let numbers_end = NUMBERS + places.len();
+    let card = mine.iter().chain(places).chain(cores).flat_map(|number| number.to_ne_bytes());
     let all = team.exchange_with_status(block.map(drop), &card.collect::<Vec<_>>())?;
     let number = |rank: usize, at: usize| {
         let bytes = all[rank][8 * at..].first_chunk();
@@ -90,7 +96,8 @@ pub fn attach(
     let open = |rank: &usize| {
         if !is_near(*rank) {
             let mut shadow = Shadow::new(queues);
-            let member = shadow.member(*rank, team.peers[*rank], queues);
+            let memory = remote(std::array::from_fn(|at| number(*rank, NUMBERS + at)));
+            let member = shadow.member((*rank, team.peers[*rank]), queues, memory);
             shadows.push(shadow);
             return Ok(member);
         }
@@ -102,7 +109,7 @@ pub fn attach(
     team.agree(members.as_ref().map(|_| ()).map_err(Error::again))?;
     let near = || (0..team.size()).filter(|rank| is_near(*rank));
     let cores = near().fold(Cores::default(), |cores, rank| {
-        if may_suffice { cores.with(&numbers(&all[rank][8 * NUMBERS..])) } else { cores }
+        if may_suffice { cores.with(&numbers(&all[rank][8 * numbers_end..])) } else { cores }
     });
     let fenced = near().all(|rank| number(rank, NUMBERS - 1) & UNFENCED == 0);
     // agree() has returned the error already.
@@ -122,6 +129,21 @@ pub fn attach(
     let own = own.ok_or_else(|| inner(lost()))?;
     let members = Members::new(&members, *own, team.size());
     Ok(Attached { members, crowded: cores.count() < near().count(), fenced, shadows })
+}
+
+/// The memories of a rank of another node.
+fn remote(places: Places) -> [Memory; 3] {
+    let (memories, turns) = (places.as_chunks::<3>().0, places[9]);
+    std::array::from_fn(|at| {
+        let [key, offset, length] = memories[at];
+        let scratch = at == Space::Scratch as usize;
+        match u32::try_from(if scratch { turns } else { 1 }) {
+            Ok(turns) if turns.is_power_of_two() && length > 0 => {
+                Memory::Remote(Address { key, offset }, length, turns)
+            }
+            _ => Memory::Far(u64::MAX),
+        }
+    })
 }
 
 /// Maps a rank's block, reads its head once and checks all numbers of the head.

@@ -6,7 +6,7 @@ use crate::coll::algorithms::Algorithm;
 use crate::coll::algorithms::alone::ALONE;
 use crate::coll::arena;
 use crate::coll::plan::asked::{Asked, Checked, Form, Side};
-use crate::coll::plan::attach::{Attached, BlockHead, SESSION, attach};
+use crate::coll::plan::attach::{Attached, BlockHead, Places, SESSION, attach};
 use crate::coll::plan::bound::Bound;
 use crate::coll::plan::bytes::{self, Layout, Parts};
 use crate::coll::plan::compare::{Agreed, agree, varied};
@@ -130,7 +130,9 @@ impl PlanBuilder<'_> {
         let block = made.as_ref().map(|made| (made.place, made.bytes)).map_err(Error::again);
         let own = self.own_memory(ways);
         let put_receiver = self.put_receiver(&program);
-        let far = (self.problem.nodes.as_deref(), program.queues.len());
+        let places =
+            made.as_ref().map_or([0; 10], |made| self.places((made, ways), &layout, &program));
+        let far = (self.problem.nodes.as_deref(), program.queues.len(), places);
         let attached = attach(self.team, block, &known, own, far);
         if let (Err(_), Some(_)) = (&attached, &put_receiver) {
             self.team.services.routes.control_messages().withdraw(self.name);
@@ -306,6 +308,44 @@ impl PlanBuilder<'_> {
         Some([kind.into(), place.key, place.offset])
     }
 
+    /// Send, Receive and Scratch, as in BlockHead.
+    fn memory(&self, ways: [BufferUse; 2], layout: &Layout, program: &Program) -> [[u64; 3]; 3] {
+        let [send, receive, scratch] = layout.starts;
+        let side = |side: &Side, way: BufferUse, user: Address, own: u64| match way {
+            BufferUse::Mapped if side.1.is_some() => [user.key, user.offset, side.0],
+            BufferUse::Own => [0, own, 0],
+            _ => [0, own, side.0],
+        };
+        [
+            side(&self.checked.send, ways[0], self.asked.send, send),
+            side(&self.checked.receive, ways[1], self.asked.receive, receive),
+            [0, scratch, program.scratch],
+        ]
+    }
+
+    /// Where this rank's memories lie, for networks of other nodes.
+    fn places(
+        &self,
+        (made, ways): (&arena::Block, [BufferUse; 2]),
+        layout: &Layout,
+        program: &Program,
+    ) -> Places {
+        let mut places = [0; 10];
+        places[9] = program.turns.into();
+        let memories = self.memory(ways, layout, program);
+        for (at, (place, memory)) in places.chunks_mut(3).zip(memories).enumerate() {
+            let [key, offset, length] = memory;
+            // Each start names other buffers, of which other nodes do not know.
+            let bound = ways.get(at) == Some(&BufferUse::Bound);
+            place.copy_from_slice(&match key {
+                _ if bound => [0; 3],
+                0 => [made.place.key, made.place.offset + offset, length],
+                _ => memory,
+            });
+        }
+        places
+    }
+
     /// Writes the block: head, session and records.
     fn lay_out(
         &self,
@@ -324,12 +364,6 @@ impl PlanBuilder<'_> {
         let session = unsafe { Session::create(base, &layout.words, &lengths, tail) };
         // SAFETY: no other thread knows of the session yet.
         unsafe { session.write(records) };
-        let [send, receive, scratch] = layout.starts;
-        let side = |side: &Side, way: BufferUse, user: Address, own: u64| match way {
-            BufferUse::Mapped if side.1.is_some() => [user.key, user.offset, side.0],
-            BufferUse::Own => [0, own, 0],
-            _ => [0, own, side.0],
-        };
         let (shared, bounced) = (self.is_shared(ways, program), ways.contains(&BufferUse::Bounced));
         let notified = self.asked.on_complete.kind != completion::NONE || bounced && !shared;
         let head = BlockHead {
@@ -337,11 +371,7 @@ impl PlanBuilder<'_> {
             notified: notified.into(),
             bound: self.asked.is_rebound().into(),
             turns: program.turns.into(),
-            memory: [
-                side(&self.checked.send, ways[0], self.asked.send, send),
-                side(&self.checked.receive, ways[1], self.asked.receive, receive),
-                [0, scratch, program.scratch],
-            ],
+            memory: self.memory(ways, layout, program),
             // If the output is bound or bounced, its owner may have to copy it before the end is
             // reported, so other ranks must not change the word.
             word: self

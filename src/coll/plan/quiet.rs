@@ -1,7 +1,8 @@
 //! How a failed round ends. The user may use the buffers once the failure is reported. So it is
-//! reported only when no thread runs a step that may access this rank's buffers. Until then the
-//! round is parked, and each thread that tests, waits for or advances the plan looks again. A
-//! thread that runs a step ends it or dies, so the round does not stay parked for ever.
+//! reported only when no thread runs a step that may access this rank's buffers, and no network
+//! reads them. Until then the round is parked, and each thread that tests, waits for or advances
+//! the plan looks again. A thread that runs a step ends it or dies, and each write ends, also if
+//! the peer dies. So the round does not stay parked for ever.
 
 use crate::coll::plan::Plan;
 use crate::util::pin::global_fence_or_pause;
@@ -54,14 +55,16 @@ impl Plan {
     }
 
     /// Whether a living rank holds a claim, and so may run a step that accesses this rank's
-    /// buffers.
+    /// buffers, or a write from them is under way.
     fn is_touched(&self) -> bool {
-        self.stage.members.iter().any(|member| {
-            (0..member.session.queues()).any(|queue| {
-                let claimer = member.session.queue(queue).control().claimer();
-                let claimer = claimer.and_then(|rank| self.stage.peers.get(rank));
-                claimer.is_some_and(|peer| !self.services.routes.is_dead(*peer))
+        let writes = self.stage.put_sender.as_ref().is_some_and(|put_sender| put_sender.writes());
+        writes
+            || self.stage.members.iter().any(|member| {
+                (0..member.session.queues()).any(|queue| {
+                    let claimer = member.session.queue(queue).control().claimer();
+                    let claimer = claimer.and_then(|rank| self.stage.peers.get(rank));
+                    claimer.is_some_and(|peer| !self.services.routes.is_dead(*peer))
+                })
             })
-        })
     }
 }

@@ -22,6 +22,8 @@ pub enum Memory {
     Turns(*mut u8, u64, u32),
     /// Memory of a rank of another node, which finds the place itself. The length is no limit.
     Far(u64),
+    /// Memory of a rank of another node at this address, like Turns: a network may write there.
+    Remote(Address, u64, u32),
 }
 
 /// The word of a rank's STORE or ADD completion.
@@ -58,7 +60,7 @@ pub struct Member {
 impl Member {
     /// Whether it is a rank of another node.
     pub fn is_far(&self) -> bool {
-        matches!(self.memory[0], Memory::Far(_))
+        matches!(self.memory[0], Memory::Far(_) | Memory::Remote(..))
     }
 }
 

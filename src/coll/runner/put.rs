@@ -1,20 +1,26 @@
 //! Steps that put to ranks of other nodes; `put_sender` has the format and the flow control.
 
-use crate::coll::runner::members::Member;
-use crate::coll::runner::put_sender::{PlanMessage, Put, PutSender, Signal};
+use crate::coll::runner::members::{Member, Memory};
+use crate::coll::runner::put_sender::{COPIED, PlanMessage, Put, PutSender, Signal};
 use crate::coll::runner::record::{Edge, RecordRef};
 use crate::coll::runner::shared::{End, Stage};
 use crate::coll::runner::worklist::Worklist;
-use crate::engine::control_messages::MOST;
+use crate::engine::control_messages::{MOST, Write};
+use crate::transport::Access;
+use crate::transport::address::Address;
 use crate::util::pin::pin;
-use crate::util::status::Status;
+use crate::util::status::{Error, Status};
 use std::sync::atomic::Ordering;
 
+/// A put of more bytes is a write, where a network can do that. A control message with so many
+/// bytes fits into one frame that needs no grant.
+const IN_MESSAGE: u64 = 192;
+
 impl Stage {
-    /// Posts the control messages of a step that were not posted yet. The last one carries the
-    /// signal. RETRY_BUSY: the plan's room is used up, and the progress thread runs this queue when
-    /// an answer has come. RETRY_QUEUE_FULL: the command queue is full, and the caller must try
-    /// again.
+    /// Posts the write of a step, or the control messages that were not posted yet. The last one
+    /// carries the signal. RETRY_BUSY: the plan's room is used up, or the write has not ended, and
+    /// the progress thread runs this queue when an answer has come. RETRY_QUEUE_FULL: the command
+    /// queue is full, and the caller must try again.
     #[cold]
     pub(super) fn put(&self, record: RecordRef, size: u64, round: u32) -> Result<(), Status> {
         let (edge, (to, space, offset)) = (Edge::of(record), record.place(2));
@@ -25,6 +31,21 @@ impl Stage {
         };
         let signal = signal(record, edge, round);
         let done = put_sender.done(edge.queue);
+        if put_sender.has_write(edge.queue) {
+            return end_of_write(put_sender, edge.queue);
+        }
+        let whole = size > IN_MESSAGE && done.load(Ordering::Relaxed) == 0;
+        let place = (space, offset);
+        if let Some(to) = self.writable(member, place, size, round).filter(|_| whole) {
+            let (queue, number) = (edge.queue as u8, sequence.load(Ordering::Relaxed));
+            let put = Put { space, offset: 0, round, queue, sequence: number, signal };
+            self.write(put_sender, (member.peer, to), put, (record, size))?;
+            sequence.store(number.wrapping_add(1), Ordering::Relaxed);
+            return match size <= COPIED {
+                true => Ok(()),
+                false => end_of_write(put_sender, edge.queue),
+            };
+        }
         loop {
             let at = done.load(Ordering::Relaxed);
             let length = size.saturating_sub(at).min(MOST as u64);
@@ -56,6 +77,53 @@ impl Stage {
         }
         done.store(0, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The address of a place at a rank of another node, if a network writes there and announces
+    /// the bytes.
+    fn writable(
+        &self,
+        member: &Member,
+        (space, offset): (u8, u64),
+        size: u64,
+        round: u32,
+    ) -> Option<Address> {
+        let memory = member.memory.get(usize::from(space));
+        let Some(Memory::Remote(base, length, turns)) = memory.copied() else { return None };
+        if size > length || offset > length - size {
+            return None;
+        }
+        let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(64);
+        let to = Address { offset: base.offset + turn + offset, ..base };
+        let port = self.routes.known(member.peer)?;
+        // The first call asks the peer for the network's key, and finds none. If the key is not
+        // valid any more, the receiver refuses the control message, and its plan fails.
+        let posted = matches!(self.routes.locate(port, to, size), Ok(Access::Posted(_)));
+        (posted && self.routes.fabric().has_signals(member.peer)).then_some(to)
+    }
+
+    /// Posts a put as one write.
+    fn write(
+        &self,
+        put_sender: &PutSender,
+        (peer, to): (u32, Address),
+        put: Put,
+        (record, size): (RecordRef, u64),
+    ) -> Result<(), Status> {
+        let copied = size <= COPIED;
+        let counted = if copied { size as usize } else { 0 };
+        if !put_sender.try_take(counted, put.queue.into()) {
+            return Err(Status::RETRY_BUSY);
+        }
+        let write = || {
+            let from = self.find(record.place(0), size, put.round).map_err(Error::bare)?;
+            Ok(Write { to, from, size, copied })
+        };
+        // SAFETY: find() vouches for the bytes while this thread is pinned. The schedule lets
+        // nobody write there before the step is done, which is behind the end of a write in place;
+        // the user may not either (see `plan::quiet`).
+        let posted = unsafe { put_sender.write(peer, put, !copied, write) };
+        posted.inspect_err(|_| put_sender.give_back(counted))
     }
 
     /// Turns the status of a step that was not performed into the reason why the run ends.
@@ -91,6 +159,15 @@ impl Stage {
             }
         };
         put_sender.post(member.peer, PlanMessage::Put(put), &bytes)
+    }
+}
+
+/// RETRY_BUSY: the queue's write in place is under way.
+fn end_of_write(put_sender: &PutSender, queue: usize) -> Result<(), Status> {
+    match put_sender.finish_write(queue) {
+        None => Err(Status::RETRY_BUSY),
+        Some(Status::OK) => Ok(()),
+        Some(status) => Err(status),
     }
 }
 

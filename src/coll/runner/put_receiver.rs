@@ -43,11 +43,16 @@ impl Shadow {
     }
 
     /// The member for the far rank with the number `rank` in the team and `peer` in the world.
-    pub fn member(&mut self, rank: usize, peer: u32, queues: usize) -> Member {
+    /// `memory`: the rank's memories.
+    pub fn member(
+        &mut self,
+        (rank, peer): (usize, u32),
+        queues: usize,
+        memory: [Memory; 3],
+    ) -> Member {
         let base = self.0.as_mut_ptr().cast();
         // SAFETY: zeroed lines, as many as new() has asked for; the plan keeps them.
         let session = unsafe { Session::create(base, &vec![1; queues], &vec![0; queues], NO_TAIL) };
-        let memory = [Memory::Far(u64::MAX); 3];
         let address = Address { offset: 0, key: 0 };
         Member { rank, peer, session, address, memory, shared: false, notified: false, word: None }
     }
@@ -79,6 +84,8 @@ struct State {
     ahead: BTreeMap<(u32, u8, u32), Put>,
     /// The round after whose end the plan fails, and the status.
     fails: Option<(u32, Status)>,
+    /// The status with which the plan fails at once.
+    failed: Option<Status>,
     closed: bool,
 }
 
@@ -96,7 +103,8 @@ impl PutReceiver {
         let mut senders = far.map(sender).collect::<Box<_>>();
         senders.sort_unstable_by_key(|sender| sender.peer);
         let (early, ahead) = (Vec::new(), BTreeMap::new());
-        let state = State { owner: None, early, senders, ahead, fails: None, closed: false };
+        let state =
+            State { owner: None, early, senders, ahead, fails: None, failed: None, closed: false };
         PutReceiver { background, state: Mutex::new(state) }
     }
 
@@ -119,6 +127,7 @@ impl PutReceiver {
         for (source, words, bytes) in early {
             self.take(&mut state, source, words, &bytes);
         }
+        fail(state);
     }
 
     /// Nothing is stored from now on.
@@ -133,36 +142,38 @@ impl PutReceiver {
         (ended.wrapping_sub(round) as i32 >= 0).then_some(status)
     }
 
+    /// Handles a control message. The caller passes the state to fail() afterwards.
     fn take(&self, state: &mut State, source: u32, words: Words, bytes: &[u8]) {
         let owner = state.owner.as_ref().and_then(Weak::upgrade);
         let found = state.senders.binary_search_by_key(&source, |sender| sender.peer);
         let (Some(owner), Ok(at)) = (owner, found) else { return };
         let stage = owner.stage();
         match PlanMessage::decode(words) {
-            Some(PlanMessage::Failed(status, 0)) => stage.fail(status),
+            Some(PlanMessage::Failed(status, 0)) => state.failed = Some(status),
             Some(PlanMessage::Failed(status, round)) => {
                 state.fails = Some((round, status));
                 stage.routes.waiters().touched_anything();
                 self.background.call(true);
             }
             Some(PlanMessage::Put(put)) => {
-                if let Err(status) = store(stage, put, bytes) {
-                    return stage.fail(status);
-                }
-                self.signal((state, at), stage, put);
+                let stored = store(stage, put, bytes);
+                state.failed = stored.and_then(|()| self.signal((state, at), stage, put)).err();
             }
-            None => stage.fail(Status::ERR_INTERNAL),
+            None => state.failed = Some(Status::ERR_INTERNAL),
         }
     }
 
     /// Stores the signals of an edge in their order, up to the first control message that is
     /// missing. `at`: the place of the sender.
-    fn signal(&self, (state, at): (&mut State, usize), stage: &Stage, put: Put) {
+    fn signal(
+        &self,
+        (state, at): (&mut State, usize),
+        stage: &Stage,
+        put: Put,
+    ) -> Result<(), Status> {
         let sender = &mut state.senders[at];
         let (rank, queue) = (sender.rank, put.queue);
-        let Some(next) = sender.next.get_mut(usize::from(queue)) else {
-            return stage.fail(Status::ERR_INTERNAL);
-        };
+        let next = sender.next.get_mut(usize::from(queue)).ok_or(Status::ERR_INTERNAL)?;
         // Most control messages come in order, and need no place in `ahead`.
         let mut turn = Some(put);
         if put.sequence != *next {
@@ -172,14 +183,12 @@ impl PutReceiver {
         let mut signalled = 0_u32;
         while let Some(put) = turn {
             *next = next.wrapping_add(1);
-            match store_signal(stage, rank as usize, put) {
-                Ok(queue) => signalled |= queue.map_or(0, |queue| 1 << queue),
-                Err(status) => return stage.fail(status),
-            }
+            let to = store_signal(stage, rank as usize, put)?;
+            signalled |= to.map_or(0, |to| 1 << to);
             turn = state.ahead.remove(&(rank, queue, *next));
         }
         if signalled == 0 {
-            return;
+            return Ok(());
         }
         full_fence();
         let session = &stage.members[stage.me].session;
@@ -187,6 +196,18 @@ impl PutReceiver {
         if (0..session.queues()).any(alone) {
             self.background.call(true);
         }
+        Ok(())
+    }
+}
+
+/// Fails the plan if a control message says so. Without the lock, since this thread may then
+/// receive further control messages.
+fn fail(mut state: MutexGuard<'_, State>) {
+    let owner = state.owner.as_ref().and_then(Weak::upgrade);
+    let failed = state.failed.take();
+    drop(state);
+    if let (Some(owner), Some(status)) = (owner, failed) {
+        owner.stage().fail(status);
     }
 }
 
@@ -232,7 +253,10 @@ impl ControlReceiver for PutReceiver {
         match &state.owner {
             _ if state.closed => {}
             None => state.early.push((source, words, bytes.into())),
-            Some(_) => self.take(&mut state, source, words, bytes),
+            Some(_) => {
+                self.take(&mut state, source, words, bytes);
+                fail(state);
+            }
         }
     }
 }

@@ -4,6 +4,10 @@
 //! is done when its last control message is posted. The bytes that were posted and not answered are
 //! bounded (`room`). A queue that finds no room stays at its step, and continues when answers have
 //! come.
+//!
+//! Where a network writes to the receiver's memory, a longer put is one write, and its control
+//! message, which has no bytes, follows. The bytes of a write of at most COPIED bytes are copied,
+//! too. A longer one is a write *in place*: its step is done when the write has ended.
 
 mod room;
 
@@ -11,8 +15,8 @@ use crate::coll::runner::in_arc;
 use crate::coll::runner::members::Members;
 use crate::coll::schedule::QUEUES;
 use crate::core::services::Services;
-use crate::engine::control_messages::{ControlMessage, Ended, Words};
-use crate::util::status::Status;
+use crate::engine::control_messages::{ControlMessage, Ended, Words, Write};
+use crate::util::status::{Result, Status};
 use room::Room;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -54,6 +58,9 @@ pub enum Signal {
     Cell(u8, u32),
 }
 
+/// The most bytes of a write that are copied. The sender may be rounds ahead with puts of so many
+/// bytes, and waits for the receiver before it puts more.
+pub const COPIED: u64 = 8 << 10;
 /// Value of the `space` byte that marks a Failed control message.
 const FAILED: u64 = 255;
 
@@ -128,6 +135,37 @@ impl Ended for Answers {
     }
 }
 
+/// Receives the end of a write.
+struct WriteEnd {
+    answers: Arc<Answers>,
+    /// The name of the plan.
+    name: u64,
+    /// The queue, if the write is in place.
+    queue: Option<usize>,
+}
+
+impl Ended for WriteEnd {
+    fn ended(&self, peer: u32, bytes: usize, status: Status) {
+        match self.queue {
+            Some(queue) => self.answers.room.write_ended(queue, status),
+            None if matches!(status, Status::OK | Status::ERR_PEER_DEAD | Status::ERR_CANCELED) => {
+            }
+            None => {
+                // The receiver does not know that the bytes were refused. Its plan fails, and it
+                // reports that to this rank, too.
+                self.answers.room.take_always(0);
+                let (words, ends) = (PlanMessage::Failed(status, 0).encode(), self.answers.clone());
+                let failed =
+                    ControlMessage { peer, name: self.name, words, keep: false, bytes: &[] };
+                if self.answers.services.send_control(&failed, &(ends as _)).is_err() {
+                    self.answers.room.give_back(0);
+                }
+            }
+        }
+        self.answers.ended(peer, bytes, status);
+    }
+}
+
 impl PutSender {
     /// For a plan with this name and so many edges.
     pub fn new(services: Arc<Services>, name: u64, edges: usize) -> PutSender {
@@ -151,11 +189,61 @@ impl PutSender {
     }
 
     /// Posts a control message for which the caller has taken room.
-    pub fn post(&self, peer: u32, what: PlanMessage, bytes: &[u8]) -> Result<(), Status> {
+    pub fn post(
+        &self,
+        peer: u32,
+        what: PlanMessage,
+        bytes: &[u8],
+    ) -> std::result::Result<(), Status> {
         let message =
             ControlMessage { peer, name: self.name, words: what.encode(), keep: false, bytes };
         let ends = self.answers.clone() as Arc<dyn Ended>;
         self.answers.services.send_control(&message, &ends).map_err(|error| error.status)
+    }
+
+    /// Posts a write, for which the caller has taken room, and the control message that follows.
+    /// finish_write() tells of the end of a write in place.
+    ///
+    /// # Safety
+    /// `write` finds bytes that are valid while this thread is pinned. The bytes of a write in
+    /// place are valid until its end, and nobody changes them.
+    pub unsafe fn write(
+        &self,
+        peer: u32,
+        put: Put,
+        in_place: bool,
+        write: impl Fn() -> Result<Write>,
+    ) -> std::result::Result<(), Status> {
+        let (queue, words) = (usize::from(put.queue), PlanMessage::Put(put).encode());
+        let message = ControlMessage { peer, name: self.name, words, keep: false, bytes: &[] };
+        let (answers, name) = (self.answers.clone(), self.name);
+        let end = WriteEnd { answers, name, queue: in_place.then_some(queue) };
+        let ends = Arc::new(end) as Arc<dyn Ended>;
+        if in_place {
+            self.answers.room.begin_write(queue);
+        }
+        // SAFETY: as the caller promises.
+        let posted = unsafe { self.answers.services.write_with_control(&message, write, &ends) };
+        posted.map_err(|error| {
+            self.answers.room.no_write(queue);
+            error.status
+        })
+    }
+
+    /// Whether a queue has posted a write in place whose end finish_write() has not returned.
+    pub fn has_write(&self, queue: usize) -> bool {
+        self.answers.room.has_write(queue)
+    }
+
+    /// The status of a queue's write in place. None: it is under way, and the queue is marked as
+    /// waiting.
+    pub fn finish_write(&self, queue: usize) -> Option<Status> {
+        self.answers.room.finish_write(queue)
+    }
+
+    /// Whether a network may still read bytes of this rank in place.
+    pub fn writes(&self) -> bool {
+        (0..QUEUES).any(|queue| self.answers.room.writes(queue))
     }
 
     /// Sends to the ranks of other nodes, once, that the plan has failed.

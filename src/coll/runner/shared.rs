@@ -283,7 +283,8 @@ impl Stage {
         | Memory::Bound(_, length)
         | Memory::Plan(_, length)
         | Memory::Turns(_, length, _)
-        | Memory::Far(length)) = *memory;
+        | Memory::Far(length)
+        | Memory::Remote(_, length, _)) = *memory;
         if size > length || offset > length - size {
             return Err(Status::ERR_INTERNAL);
         }
@@ -302,7 +303,7 @@ impl Stage {
                 let place = unsafe { &*binding }.load(offset);
                 self.find_user(member.peer, place, size)
             }
-            Memory::Far(_) => Err(Status::ERR_KEY),
+            Memory::Far(_) | Memory::Remote(..) => Err(Status::ERR_KEY),
         }
     }
 

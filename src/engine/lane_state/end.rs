@@ -37,7 +37,7 @@ impl LaneState {
                     self.end_pieces(routes, &operation, status);
                 }
                 Op::IMPORT => imported(routes, command, status),
-                Op::CONTROL => control_messages::end(command, status),
+                op if op.is_control() => control_messages::end(command, status),
                 _ => fire(routes, command, status),
             }
         }
@@ -100,7 +100,8 @@ impl LaneState {
             // The producer has set the marks of the carried bytes before the command's, so all of
             // these slots are filled and are released together.
             let shown = (0..=extra).take_while(|at| self.consumer.peek(*at).is_some()).count();
-            count += usize::from(!matches!(command.op, Op::NOTHING | Op::FLUSH | Op::CONTROL));
+            let silent = matches!(command.op, Op::NOTHING | Op::FLUSH) || command.op.is_control();
+            count += usize::from(!silent);
             // SAFETY: the promise of Lane::put(); the command ends here, and its slot is released
             // below. Pieces that are in flight end behind the loop.
             unsafe {
@@ -114,7 +115,9 @@ impl LaneState {
                         let failure = Error::bare(Status::ERR_CANCELED);
                         self.end_piece(routes, command.local.cast(), Some(failure), 0);
                     }
-                    Op::CONTROL => control_messages::end(&command, Status::ERR_CANCELED),
+                    op if op.is_control() => {
+                        control_messages::end(&command, Status::ERR_CANCELED);
+                    }
                     _ => fire(routes, &command, Status::ERR_CANCELED),
                 }
             }

@@ -9,6 +9,9 @@
 //! | word 0 | the engine's tag at the sender, for the answer |
 //! | words 1 and 2 | key and offset of the signal's word |
 //! | word 3 | the operand |
+//!
+//! A notice with the number `engine::control_messages::NOTICE` brings a control message in words 1
+//! to 3.
 
 use super::{Command, Event, NOTICE_WORDS};
 use crate::transport::address::Address;

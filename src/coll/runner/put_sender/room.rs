@@ -1,6 +1,8 @@
 //! Flow control of a plan's control messages: how many bytes were posted and not answered, and
-//! which queues wait for room.
+//! which queues wait for room, or for the end of a write in place.
 
+use crate::coll::schedule::QUEUES;
+use crate::util::status::Status;
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// The most bytes of a plan that may be posted and not answered at one time.
@@ -8,12 +10,20 @@ const WINDOW: u64 = 1 << 20;
 /// The bytes for which a shorter control message counts.
 const LEAST: u64 = 512;
 
+/// States of a queue's write in place: there is none, or it is under way. Else it has ended, and
+/// ENDED minus the state is its status.
+const NO_WRITE: u32 = 0;
+const WRITES: u32 = 1;
+const ENDED: u32 = u32::MAX;
+
 /// The room of a plan; see the head of the file.
 #[derive(Default)]
 pub struct Room {
     under_way: AtomicU64,
-    /// A bit for each queue that waits for room.
+    /// A bit for each queue that waits for room or for its write.
     stalled: AtomicU32,
+    /// The state of each queue's write in place.
+    writes: [AtomicU32; QUEUES],
 }
 
 fn cost(bytes: usize) -> u64 {
@@ -66,7 +76,60 @@ impl Room {
         waited
     }
 
-    /// Whether a queue waits for room: its next step cannot be run now.
+    /// A queue begins a write in place, and has none under way.
+    pub fn begin_write(&self, queue: usize) {
+        self.writes[queue].store(WRITES, Ordering::Relaxed);
+    }
+
+    /// The write that begin_write() has announced was not posted.
+    pub fn no_write(&self, queue: usize) {
+        self.writes[queue].store(NO_WRITE, Ordering::Relaxed);
+    }
+
+    /// A write in place has ended; ended() follows.
+    pub fn write_ended(&self, queue: usize, status: Status) {
+        // Release: pairs with take_write().
+        self.writes[queue].store(ENDED.wrapping_add_signed(status.0), Ordering::Release);
+    }
+
+    /// Whether a queue's write in place is under way.
+    pub fn writes(&self, queue: usize) -> bool {
+        self.writes[queue].load(Ordering::Relaxed) == WRITES
+    }
+
+    /// Whether a queue has begun a write in place, whose end finish_write() has not returned yet.
+    pub fn has_write(&self, queue: usize) -> bool {
+        self.writes[queue].load(Ordering::Relaxed) != NO_WRITE
+    }
+
+    /// The status of a queue's write in place, once. None: it is under way, and the queue is marked
+    /// as waiting.
+    pub fn finish_write(&self, queue: usize) -> Option<Status> {
+        let ended = self.take_write(queue);
+        if ended.is_some() {
+            return ended;
+        }
+        self.stalled.fetch_or(1 << queue, Ordering::Relaxed);
+        // As in try_take().
+        fence(Ordering::SeqCst);
+        let ended = self.take_write(queue);
+        if ended.is_some() {
+            self.stalled.fetch_and(!(1 << queue), Ordering::Relaxed);
+        }
+        ended
+    }
+
+    fn take_write(&self, queue: usize) -> Option<Status> {
+        // Acquire: pairs with write_ended(). What the network has read may change now.
+        let state = self.writes[queue].load(Ordering::Acquire);
+        if state == WRITES {
+            return None;
+        }
+        self.writes[queue].store(NO_WRITE, Ordering::Relaxed);
+        Some(Status(state.wrapping_sub(ENDED) as i32))
+    }
+
+    /// Whether a queue waits for room or for its write: its next step cannot be run now.
     pub fn is_stalled(&self, queue: usize) -> bool {
         // Acquire: pairs with ended().
         self.stalled.load(Ordering::Acquire) & 1 << queue != 0
@@ -101,6 +164,27 @@ mod models {
             answers.join().unwrap();
             assert!(found || calls.load(Ordering::Acquire) == 1);
             assert!(found || room.try_take(ALL, 0));
+        });
+    }
+
+    #[test]
+    fn loom_a_queue_that_waits_for_its_write_is_called() {
+        loom::model(|| {
+            let (room, calls) = (Arc::new(Room::default()), Arc::new(AtomicU32::new(0)));
+            room.begin_write(3);
+            room.take_always(0);
+            let (other, called) = (room.clone(), calls.clone());
+            let end = thread::spawn(move || {
+                other.write_ended(3, Status::ERR_KEY);
+                if other.ended(0) {
+                    called.fetch_add(1, Ordering::Release);
+                }
+            });
+            let found = room.finish_write(3);
+            end.join().unwrap();
+            assert!(found.is_some() || calls.load(Ordering::Acquire) == 1);
+            assert_eq!(found.or_else(|| room.finish_write(3)), Some(Status::ERR_KEY));
+            assert!(!room.has_write(3) && !room.is_stalled(3));
         });
     }
 

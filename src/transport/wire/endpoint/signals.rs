@@ -31,8 +31,8 @@ impl Shared {
         if come.is_empty() {
             return;
         }
-        let change = |Come { signal, .. }: &Come| {
-            self.signalled.get().map_or(Status::ERR_KEY, |change| change(signal))
+        let change = |Come { from, signal, .. }: &Come| {
+            self.signalled.get().map_or(Status::ERR_KEY, |change| change(*from, signal))
         };
         let answers: Vec<(&Come, Status)> = come.iter().map(|come| (come, change(come))).collect();
         let (mut state, mut out) = (self.lock(), Out::new());

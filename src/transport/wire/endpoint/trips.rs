@@ -167,7 +167,7 @@ fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
     let signal = Signal { op: 5, word: Address { key: 5, offset: 8 }, value: 3 };
     let (came, wire) = (Arc::new(Mutex::new(Vec::new())), wires[1].clone());
     let (noted, from) = (came.clone(), theirs.as_ptr() as usize);
-    ends[1].on_signal(Box::new(move |signal| {
+    ends[1].on_signal(Box::new(move |_, signal| {
         // SAFETY: `theirs` lives until the endpoint is dropped.
         let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, size) };
         assert!(bytes.iter().all(|byte| *byte == 7), "the signal came before its bytes");

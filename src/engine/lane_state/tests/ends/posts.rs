@@ -1,8 +1,10 @@
 //! How many operations a batch posts, and how many posts and requests a write with signal takes.
 
 use super::*;
+use crate::engine::control_messages::{self, ControlMessage, ControlReceiver, Ended, Words, Write};
 use crate::transport::Access;
 use crate::transport::fabric::{simulate, simulate_two};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The BATCH of `engine::by_wire`.
@@ -101,6 +103,74 @@ fn a_signal_travels_with_its_bytes() {
             assert_eq!((theirs[8192], &theirs[..size]), (round, &ours[..size]));
         }
         assert_eq!(served == 0, at_once, "{served} requests");
+    }
+}
+
+/// Ends and arrivals of control messages.
+#[derive(Default)]
+struct Seen {
+    came: Mutex<Vec<(u32, Words, usize)>>,
+    ended: Mutex<Vec<(u32, Status)>>,
+}
+
+impl ControlReceiver for Seen {
+    fn received(&self, source: u32, words: Words, bytes: &[u8]) {
+        self.came.lock().unwrap().push((source, words, bytes.len()));
+    }
+}
+
+impl Ended for Seen {
+    fn ended(&self, peer: u32, _: usize, status: Status) {
+        self.ended.lock().unwrap().push((peer, status));
+    }
+}
+
+/// A control message behind a write of 64 KiB is one post, like a signal, if the network's writes
+/// bring signals. Else it is a request behind the write. Its bytes are there before it comes.
+#[test]
+fn a_control_message_travels_with_the_bytes_of_its_write() {
+    for (nature, at_once) in [("7", true), ("1", false), ("1:remote=0", false)] {
+        simulate_two([nature, nature]);
+        let (_world, mut ranks) = two_ranks(8);
+        simulate(None);
+        let (mut theirs, mut ours) = (vec![0u64; 8192], vec![0u64; 8192]);
+        let to = Address { offset: 0, key: ranks[1].register(&mut theirs) };
+        until(&mut ranks, "the key is not known", |ranks| {
+            let routes = &ranks[0].routes;
+            let found = routes.locate(routes.port(1).unwrap(), to, 8);
+            matches!(found, Ok(Access::Posted(_) | Access::Message(_)))
+        });
+        let seen = Arc::new(Seen::default());
+        ranks[1].routes.control_messages().register(77, seen.clone());
+        let mut served = 0;
+        for (round, copied) in [(1_u64, false), (2, true)] {
+            ours.fill(round);
+            let words = [0, round, u64::MAX - round];
+            let message = ControlMessage { peer: 1, name: 77, words, keep: false, bytes: &[] };
+            let write = Write { to, from: ours.as_mut_ptr().cast(), size: 65536, copied };
+            let ends = seen.clone() as Arc<dyn Ended>;
+            // SAFETY: the bytes outlive the write.
+            let command = unsafe { control_messages::write(&message, write, &ends) }.unwrap();
+            if copied {
+                ours.fill(0);
+            }
+            let posts = ranks[0].routes.fabric().posts();
+            let Rank { work, routes, .. } = &mut ranks[0];
+            // SAFETY: as in Rank::start().
+            assert!(unsafe { work.execute_one(routes, command, false) });
+            let limit = Instant::now() + Duration::from_secs(10);
+            while seen.ended.lock().unwrap().len() < round as usize {
+                ranks[0].round();
+                served += ranks[1].round();
+                assert!(Instant::now() < limit, "{nature}, write {round}");
+            }
+            assert_eq!(theirs, vec![round; 8192], "{nature}");
+            assert_eq!(seen.came.lock().unwrap().last(), Some(&(0, words, 0)), "{nature}");
+            assert_eq!(seen.ended.lock().unwrap().last(), Some(&(1, Status::OK)), "{nature}");
+            let posts = ranks[0].routes.fabric().posts() - posts;
+            assert_eq!(posts, usize::from(nature != "1:remote=0"), "{nature}");
+        }
+        assert_eq!(served == 0, at_once, "{nature}: {served} requests");
     }
 }
 
