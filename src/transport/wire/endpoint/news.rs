@@ -23,8 +23,9 @@ pub struct News {
 /// `PATIENCE`.
 pub type Unreachable = Box<dyn Fn(u32) + Send + Sync>;
 
-/// Changes the word of a rank's signal in this rank's memory, or hands over the control message that
-/// the signal stands for. Returns the status for the sender. Called without the endpoint's lock.
+/// Changes the word of a rank's signal in this rank's memory, or hands over the control message
+/// that the signal stands for. Returns the status for the sender. Called without the endpoint's
+/// lock.
 pub type Signalled = Box<dyn Fn(u32, &Signal) -> Status + Send + Sync>;
 
 impl Endpoint {
