@@ -1,6 +1,6 @@
 /* Broken if this fails: in a 16-to-1 incast the slowest sender gets less than half of the mean
  * rate. Each sender counts its messages in 2 s. If more programs than cores run, the scheduler also
- * decides on the rates: if the counts do not suffice, the test adds up to two more spells to them.
+ * decides on the rates: if the counts do not suffice, the test adds up to seven more spells.
  * ranks: 17
  * modes: auto
  * policies: acquire limit distributed
@@ -9,7 +9,7 @@
 #include "am.h"
 
 #define SPELL_NS INT64_C(2000000000)
-#define SPELLS 3
+#define SPELLS 8
 #define SENDERS 16
 
 static void handle(llcl_am_t *message, void *data)

@@ -21,7 +21,7 @@
 #endif
 
 enum { LARGE = 1 << 20, THREADS = 15, DEPTH = 16, TAG = 7, WINDOW = 4, HANDLER = 3 };
-enum { LATENCIES = 500, WARM = 50, TRANSFERS = 32, POSTS = 300, ROUNDS = 200, SENT = 1000 };
+enum { LATENCIES = 500, WARM = 5000, TRANSFERS = 32, POSTS = 300, ROUNDS = 200, SENT = 1000 };
 
 static llcl_context_t *context;
 static llcl_remote_t all[2];

@@ -17,6 +17,7 @@ use crate::engine::messages::sender::AmSender;
 use crate::engine::queue_entry::{QueueEntry, SLOT_BYTES, slots_for};
 use crate::engine::role::Held;
 use crate::engine::routes::Routes;
+use crate::transport::fabric::Fabric;
 use crate::util::admission::Admission;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -272,17 +273,21 @@ impl Lane {
     /// Polls a wire that wakes no thread. Then works for the lane, except in offload mode. Returns
     /// whether there was an event or any work.
     pub fn help_others(&self) -> bool {
+        self.help_polling(Fabric::help_wire)
+    }
+
+    fn help_polling(&self, poll: impl Fn(&Fabric) -> bool) -> bool {
         let fabric = self.routes.fabric();
         if !fabric.has_silent_wire() || in_callback() {
             return self.execution != Execution::Offload && self.help();
         }
         if self.execution == Execution::Offload {
-            return fabric.help_wire();
+            return poll(fabric);
         }
         // The role first, if it is free: frames that are polled while a thread holds it wake no
         // other thread.
-        let Some(mut work) = self.handover.take() else { return fabric.help_wire() };
-        let came = fabric.help_wire();
+        let Some(mut work) = self.handover.take() else { return poll(fabric) };
+        let came = poll(fabric);
         let worked = work.round(&self.routes) > 0;
         self.finish(work);
         came || worked
@@ -307,9 +312,10 @@ impl Lane {
     }
 
     /// One turn of the progress thread, see Handover::turn(). Before that it polls a wire that
-    /// wakes no thread.
+    /// wakes no thread, unless application threads poll it.
     pub fn turn(&self) -> Turn {
-        let came = self.routes.fabric().has_silent_wire() && self.help_others();
+        let silent = self.routes.fabric().has_silent_wire();
+        let came = silent && self.help_polling(Fabric::help_wire_aside);
         let turn = match self.handover.turn(self) {
             Turn::Idle if came => Turn::Worked,
             turn => turn,

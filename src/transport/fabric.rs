@@ -246,6 +246,11 @@ impl Fabric {
         self.wire.as_ref().is_some_and(Endpoint::help)
     }
 
+    /// Like `help_wire`, for the progress thread; see Endpoint::help_aside().
+    pub fn help_wire_aside(&self) -> bool {
+        self.wire.as_ref().is_some_and(Endpoint::help_aside)
+    }
+
     /// Whether threads that wait should call help_wire().
     #[inline]
     pub fn has_silent_wire(&self) -> bool {

@@ -33,7 +33,7 @@ pub use news::{Deliver, News, Signalled, Unreachable};
 pub use news::{no_news, no_slot};
 use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
@@ -83,8 +83,8 @@ struct Shared {
     wanted: AtomicU32,
     /// The last arm() named no descriptor.
     naps: AtomicBool,
-    /// An application thread has polled since the polling thread looked last.
-    helped: AtomicBool,
+    /// Which thread has polled since the polling thread looked last: NOBODY, PROGRESS or PROGRAM.
+    helped: AtomicU8,
     wake: Wake,
     unreachable: OnceBox<Unreachable>,
     signalled: OnceBox<Signalled>,
@@ -336,7 +336,7 @@ impl Endpoint {
             state,
             wanted: AtomicU32::new(0),
             naps: AtomicBool::new(false),
-            helped: AtomicBool::new(false),
+            helped: AtomicU8::new(polling::NOBODY),
             wake,
             unreachable: OnceBox::new(),
             signalled: OnceBox::new(),

