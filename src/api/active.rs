@@ -156,7 +156,7 @@ pub unsafe extern "C" fn llcl_try_am_async(
     unsafe { try_longer(context, params) }
 }
 
-/// The rest of llcl_try_am_async, for messages that shortly::<false>() does not send. It is a
+/// The rest of llcl_try_am_async, for messages that shortly() does not send. It is a
 /// function of its own so that the compiler saves no registers in that one.
 #[inline(never)]
 unsafe fn try_longer(
