@@ -149,15 +149,15 @@ pub unsafe extern "C" fn llcl_try_am_async(
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
-    if let Some(accepted) = unsafe { shortly::<false>(context, params) } {
+    if let Some(accepted) = unsafe { shortly(context, params) } {
         return accepted;
     }
     // SAFETY: as the caller promises.
     unsafe { try_longer(context, params) }
 }
 
-/// The rest of llcl_try_am_async, for messages that shortly() does not send. It is a
-/// function of its own so that the compiler saves no registers in that one.
+/// The rest of llcl_try_am_async, for messages that shortly() does not send. It is a function of
+/// its own so that the compiler saves no registers in shortly().
 #[inline(never)]
 unsafe fn try_longer(
     context: *mut llcl_context_t,
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn llcl_am_async(
 ) -> llcl_status_t {
     if !in_callback() {
         // SAFETY: as the caller promises.
-        if let Some(accepted) = unsafe { shortly::<false>(context, params) } {
+        if let Some(accepted) = unsafe { shortly(context, params) } {
             return accepted;
         }
     }
@@ -391,10 +391,9 @@ impl ShortMessage for Shortest<'_> {
 }
 
 /// Sends a MEDIUM message with a header of one word, no payload, no reply and no completion. None:
-/// the message is another one, or cannot be sent at once; it takes a longer path. Without IN_TURN
-/// also while threads wait for credit, and with IN_TURN only then.
+/// the message is another one, or cannot be sent at once; it takes a longer path.
 #[inline(always)]
-unsafe fn shortly<const IN_TURN: bool>(
+unsafe fn shortly(
     context: *const llcl_context_t,
     params: *const llcl_am_params_t,
 ) -> Option<llcl_status_t> {
@@ -407,7 +406,7 @@ unsafe fn shortly<const IN_TURN: bool>(
         return None;
     }
     let message = Shortest(&context.context, p);
-    context.context.am_shortly::<IN_TURN>(p.peer, &message).map(|status| status.0)
+    context.context.am_shortly(p.peer, &message).map(|status| status.0)
 }
 
 /// Sends a MEDIUM message without reply and completions. False: it must take the long path, which
@@ -419,15 +418,14 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
         return false;
     };
     // SAFETY: as the caller promises.
-    unsafe {
-        shortly::<true>(context, p).is_some()
-            || uncommon(p) == 0
-                && context.context.am_quickly(
-                    (p.peer, p.id, p.tag),
-                    (p.header.cast(), p.header_size),
-                    (p.payload.cast(), p.payload_size),
-                )
-    }
+    uncommon(p) == 0
+        && unsafe {
+            context.context.am_quickly(
+                (p.peer, p.id, p.tag),
+                (p.header.cast(), p.header_size),
+                (p.payload.cast(), p.payload_size),
+            )
+        }
 }
 
 #[inline(never)]

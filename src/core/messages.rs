@@ -49,19 +49,15 @@ impl Context {
     }
 
     /// Sends a short message, if that is possible at once. None: the message must take a longer
-    /// path, which also reports errors. IN_TURN: see MessageSender::send_short().
+    /// path, which also reports errors.
     #[inline(always)]
-    pub fn am_shortly<const IN_TURN: bool>(
-        &self,
-        peer: u32,
-        message: &impl ShortMessage,
-    ) -> Option<Status> {
+    pub fn am_shortly(&self, peer: u32, message: &impl ShortMessage) -> Option<Status> {
         // There is no short path in offload mode and during finalize, nor to a peer that was never
         // sent to or is dead.
         let sender = self.quick.short_sender(peer)?;
         // None in the handler of a response.
         let own = pin::shown_number()?;
-        match sender.send_short::<IN_TURN>(message, own) {
+        match sender.send_short(message, own) {
             Short::Sent => Some(Status::OK),
             Short::Unfinished(ticket) => Some(am_finish(sender, ticket, self.counts())),
             Short::Refused => None,

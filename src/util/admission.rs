@@ -71,16 +71,10 @@ impl Admission {
         !self.is_wanted() || spend()
     }
 
-    /// Whether admits() would return true. Changes nothing.
-    #[inline]
-    pub fn has_share(&self) -> bool {
-        !self.is_wanted() || LEFT.get() > 0
-    }
-
     /// If the calling thread has used its share: wakes the first thread of the line and waits at
     /// the end of the line. False: it has not used it.
     pub fn wait_for_turn(&self) -> bool {
-        if self.has_share() {
+        if !self.is_wanted() || LEFT.get() > 0 {
             return false;
         }
         self.announce();
@@ -170,8 +164,8 @@ mod tests {
         room.waiting.store(1, Ordering::Relaxed);
         for _ in 0..2 {
             assert!(!room.wait_for_turn(), "it has not had its share");
-            assert!((0..SHARE).all(|_| room.has_share() && room.admits()));
-            assert!((0..REFUSALS).all(|_| !room.has_share() && !room.admits()));
+            assert!((0..SHARE).all(|_| room.admits()));
+            assert!((0..REFUSALS).all(|_| !room.admits()));
         }
     }
 

@@ -1,7 +1,7 @@
 //! The fast path of short messages, which many programs send most: a header of one word, no
 //! payload, and a sender that does not wait for the end, to a rank of this node whose policy is
 //! `acquire`. It takes the steps of send() (`transport::memory::slots`), but tries only once and
-//! calls no function unless threads wait for credit. Callers use send() when it refuses a message.
+//! calls no function. Callers use send() when it refuses a message.
 
 use super::MessageSender;
 use crate::transport::frame::Envelope;
@@ -41,22 +41,14 @@ impl MessageSender<'_> {
         self.message_area.sizes.policy == Policy::Acquire && !self.first.slots.is_empty()
     }
 
-    /// Sends a message. `own`: the number of the calling thread, for the counters. While threads of
-    /// this process or of others wait for credit, senders take turns, see `turns`. Without IN_TURN
-    /// the message is refused then. With IN_TURN it is sent only then, if it is the caller's turn.
+    /// Sends a message. `own`: the number of the calling thread, for the counters.
     #[inline(always)]
-    pub fn send_short<const IN_TURN: bool>(
-        &self,
-        message: &impl ShortMessage,
-        own: usize,
-    ) -> Short {
+    pub fn send_short(&self, message: &impl ShortMessage, own: usize) -> Short {
         let head = self.message_area.head;
-        // Both counts are combined so that one branch suffices.
+        // While threads of this process or of others wait for credit, senders take turns, see
+        // `turns`. Both counts are combined so that one branch suffices.
         let waiting = u64::from(self.room.waiting()) | head.credit.sleepers();
-        if (waiting != 0) != IN_TURN
-            || IN_TURN && !self.has_turn()
-            || !head.has_handler(message.id())
-        {
+        if waiting != 0 || !head.has_handler(message.id()) {
             return Short::Refused;
         }
         let Some((ticket, slot)) = self.first.take_at_once(self.me, &self.first_cached) else {
@@ -72,21 +64,18 @@ impl MessageSender<'_> {
         }
         slot.publish(ticket);
         message.counts().message_sent_by(own, 0);
-        let armed = head.requests.may_be_armed();
-        match IN_TURN || armed || self.first.fetches_ahead(ticket) {
+        match self.message_area.head.requests.may_be_armed() || self.first.fetches_ahead(ticket) {
             true => Short::Unfinished(ticket),
             false => Short::Sent,
         }
     }
 
     /// The rest of send_short(), after the message is published: wakes the receiver if it sleeps,
-    /// fetches the cache lines of later slots, and counts the message in the turns of this thread
-    /// and process.
+    /// and fetches the cache lines of later slots.
     #[inline(never)]
     pub fn finish_short(&self, ticket: u64, counts: &Counters) {
         let flag = &self.message_area.head.requests;
         self.wake(flag, flag.bell(), counts);
         self.first.fetch_ahead(ticket, &self.first_cached);
-        self.admits();
     }
 }

@@ -77,14 +77,6 @@ impl MessageSender<'_> {
             && (!self.message_area.head.credit.is_wanted() || !self.others_sleep() || self.spend())
     }
 
-    /// Whether admits() would return true. Changes nothing.
-    #[inline]
-    pub(super) fn has_turn(&self) -> bool {
-        let of_process = || self.left.load(Ordering::Relaxed) > 0;
-        self.room.has_share()
-            && (!self.message_area.head.credit.is_wanted() || !self.others_sleep() || of_process())
-    }
-
     /// Whether senders of other processes sleep: more senders than the one of this process.
     #[inline(never)]
     fn others_sleep(&self) -> bool {
