@@ -131,14 +131,17 @@ pub fn attach(
     Ok(Attached { members, crowded: cores.count() < near().count(), fenced, shadows })
 }
 
-/// The memories of a rank of another node.
+/// The memories of a rank of another node. A network must not write to one whose end no address has.
 fn remote(places: Places) -> [Memory; 3] {
     let (memories, turns) = (places.as_chunks::<3>().0, places[9]);
     std::array::from_fn(|at| {
         let [key, offset, length] = memories[at];
         let scratch = at == Space::Scratch as usize;
-        match u32::try_from(if scratch { turns } else { 1 }) {
-            Ok(turns) if turns.is_power_of_two() && length > 0 => {
+        let turns = if scratch { turns } else { 1 };
+        let all = length.checked_next_multiple_of(64).and_then(|all| all.checked_mul(turns));
+        let ends = all.is_some_and(|all| offset.checked_add(all).is_some());
+        match u32::try_from(turns) {
+            Ok(turns) if turns.is_power_of_two() && length > 0 && ends => {
                 Memory::Remote(Address { key, offset }, length, turns)
             }
             _ => Memory::Far(u64::MAX),

@@ -392,18 +392,15 @@ impl Plan {
         members.others(me).for_each(|other| other.session.leave());
         plan.discard_copies();
         // No rank opens a session after the plan was made, so users() does not change any more.
-        let others = match Status(plan.outcome.load(Ordering::Relaxed)) {
-            status if plan.far.is_some() && status != Status::OK => KEPT,
-            _ => members[me].session.users(),
-        };
-        plan.arena.retire(plan.block, SESSION + Session::LEFT, others);
+        let failed = plan.outcome.load(Ordering::Relaxed) != Status::OK.0;
+        // After a failed round a rank of another node may still have a write to the block under
+        // way, so the block stays until the context ends.
+        if plan.far.is_none() || !failed {
+            plan.arena.retire(plan.block, SESSION + Session::LEFT, members[me].session.users());
+        }
         Ok(())
     }
 }
-
-/// More ranks than ever leave a block, so that it stays until the context ends. After a failed
-/// round a rank of another node may still have a write to the block under way.
-const KEPT: u32 = u32::MAX;
 
 /// The completion of plans of which each start has its own completion; see Plan::start_for().
 pub const EACH_START: Completion = Completion {

@@ -26,6 +26,13 @@ pub enum Memory {
     Remote(Address, u64, u32),
 }
 
+/// Where the turn of a round begins in scratch memory with so many turns of `length` bytes, each in
+/// lines of its own.
+#[inline(always)]
+pub fn turn_of(round: u32, length: u64, turns: u32) -> u64 {
+    u64::from(round & (turns - 1)) * length.next_multiple_of(64)
+}
+
 /// The word of a rank's STORE or ADD completion.
 #[derive(Clone, Copy, Debug)]
 pub struct Word {

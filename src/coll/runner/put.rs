@@ -1,6 +1,6 @@
 //! Steps that put to ranks of other nodes; `put_sender` has the format and the flow control.
 
-use crate::coll::runner::members::{Member, Memory};
+use crate::coll::runner::members::{Member, Memory, turn_of};
 use crate::coll::runner::put_sender::{COPIED, PlanMessage, Put, PutSender, Signal};
 use crate::coll::runner::record::{Edge, RecordRef};
 use crate::coll::runner::shared::{End, Stage};
@@ -93,8 +93,7 @@ impl Stage {
         if size > length || offset > length - size {
             return None;
         }
-        let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(64);
-        let to = Address { offset: base.offset + turn + offset, ..base };
+        let to = Address { offset: base.offset + turn_of(round, length, turns) + offset, ..base };
         let port = self.routes.known(member.peer)?;
         // The first call asks the peer for the network's key, and finds none. If the key is not
         // valid any more, the receiver refuses the control message, and its plan fails.

@@ -2,7 +2,7 @@
 //! thread that delivers a signal runs the steps that the signal releases, so that a rank may
 //! compute meanwhile. `stepping` has the loops.
 
-use crate::coll::runner::members::{Member, Members, Memory};
+use crate::coll::runner::members::{Member, Members, Memory, turn_of};
 use crate::coll::runner::put_sender::PutSender;
 use crate::coll::runner::queue::{Queue, has_reached, signal};
 use crate::coll::runner::record::{NOBODY, RecordRef, act};
@@ -157,8 +157,8 @@ impl Stage {
         if end > length {
             return None;
         }
-        let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(CELL);
-        let word = base.wrapping_add((turn + end - CELL_WORD) as usize).cast::<AtomicU32>();
+        let at = turn_of(round, length, turns) + end - CELL_WORD;
+        let word = base.wrapping_add(at as usize).cast::<AtomicU32>();
         // SAFETY: scratch memory begins with a line, and each of its turns has `length` bytes
         // rounded up to lines. No step copies over the last bytes of a cell, as schedules promise.
         Some(unsafe { &*word })
@@ -291,8 +291,7 @@ impl Stage {
         match *memory {
             Memory::Plan(base, _) => Ok(base.wrapping_add(offset as usize)),
             Memory::Turns(base, length, turns) => {
-                let turn = u64::from(round & (turns - 1)) * length.next_multiple_of(64);
-                Ok(base.wrapping_add((turn + offset) as usize))
+                Ok(base.wrapping_add((turn_of(round, length, turns) + offset) as usize))
             }
             Memory::User(address, _) => {
                 let place = Address { offset: address.offset + offset, ..address };
