@@ -3,35 +3,16 @@
  * modes: auto
  * threads: yes
  */
-#include "am.h"
+#include "am_responses.h"
 #include "shared.h"
 
-enum { ASK, ANSWER, HOLD, BUSY };
 enum { ASKED = 20 };
 
 struct rank {
-    uint64_t asked, answered, held, let_go, begun, over;
+    struct responses responses;
+    uint64_t held, let_go, begun, over;
     const uint64_t *told; /* by the other rank */
 };
-
-static void configure(llcl_config_t *config)
-{
-    config->am_slots = 1;
-    config->am_handlers = LLCL_AM_HANDLERS_SERIAL;
-}
-
-static void ask(llcl_am_t *message, void *data)
-{
-    llcl_am_params_t am = am_to(0, ANSWER, NULL, 0);
-    CHECK_OK(llcl_am_respond(message, &am));
-    word_add(&((struct rank *)data)->asked, 1);
-}
-
-static void answer(llcl_am_t *message, void *data)
-{
-    (void)message;
-    word_add(&((struct rank *)data)->answered, 1);
-}
 
 /* Until it returns the requester takes no response, so one has the slot and the others wait. */
 static void hold(llcl_am_t *message, void *data)
@@ -73,7 +54,7 @@ static void request(llcl_context_t *context, struct rank *rank, const struct sha
         POST(llcl_try_am_async(context, &question));
     AWAIT(rank->told, 1);
     word_add(&rank->let_go, 1);
-    AWAIT(&rank->answered, ASKED);
+    AWAIT(&rank->responses.answered, ASKED);
     tell(context, target);
 }
 
@@ -81,7 +62,7 @@ static void request(llcl_context_t *context, struct rank *rank, const struct sha
 static void respond(llcl_context_t *context, struct rank *rank, const struct shared *target)
 {
     llcl_am_params_t am = am_to(1, BUSY, NULL, 0);
-    AWAIT(&rank->asked, ASKED);
+    AWAIT(&rank->responses.asked, ASKED);
     POST(llcl_try_am_async(context, &am));
     AWAIT(&rank->begun, 1);
     tell(context, target);
@@ -107,4 +88,4 @@ static void run(llcl_context_t *context)
     share_end(context, &target);
 }
 
-TEST_MAIN_CONFIG(run, configure)
+TEST_MAIN_CONFIG(run, one_slot)

@@ -4,34 +4,15 @@
  * modes: auto
  * threads: yes
  */
-#include "am.h"
+#include "am_responses.h"
 #include "shared.h"
 
-enum { ASK, ANSWER, HOLD };
 enum { ASKED = 200, ROUNDS = 2 }; /* a sleep ends after a second at the latest, the test's patience after ten */
 
 struct rank {
-    uint64_t asked, answered, held, let_go;
+    struct responses responses;
+    uint64_t held, let_go;
 };
-
-static void configure(llcl_config_t *config)
-{
-    config->am_slots = 1;
-    config->am_handlers = LLCL_AM_HANDLERS_SERIAL;
-}
-
-static void ask(llcl_am_t *message, void *data)
-{
-    llcl_am_params_t am = am_to(0, ANSWER, NULL, 0);
-    CHECK_OK(llcl_am_respond(message, &am));
-    word_add(&((struct rank *)data)->asked, 1);
-}
-
-static void answer(llcl_am_t *message, void *data)
-{
-    (void)message;
-    word_add(&((struct rank *)data)->answered, 1);
-}
 
 /* Until it returns this rank handles nothing else. */
 static void hold(llcl_am_t *message, void *data)
@@ -78,11 +59,11 @@ static void run(llcl_context_t *context)
         if (llcl_rank(context) == 0)
             hold_up(context, rank, round);
         else
-            AWAIT(&rank->asked, ASKED * round);
+            AWAIT(&rank->responses.asked, ASKED * round);
         fence(context);
         if (llcl_rank(context) == 0) {
             word_add(&rank->let_go, 1);
-            AWAIT(&rank->answered, ASKED * round);
+            AWAIT(&rank->responses.answered, ASKED * round);
             tell(context, &target, round);
         } else {
             /* Outside of the library: a thread that waits in it would send what waits. */
@@ -93,4 +74,4 @@ static void run(llcl_context_t *context)
     share_end(context, &target);
 }
 
-TEST_MAIN_CONFIG(run, configure)
+TEST_MAIN_CONFIG(run, one_slot)
