@@ -131,7 +131,7 @@ pub fn attach(
     Ok(Attached { members, crowded: cores.count() < near().count(), fenced, shadows })
 }
 
-/// The memories of a rank of another node. A network must not write to one whose end no address has.
+/// The memories of a rank of another node, without those whose end no address has.
 fn remote(places: Places) -> [Memory; 3] {
     let (memories, turns) = (places.as_chunks::<3>().0, places[9]);
     std::array::from_fn(|at| {
