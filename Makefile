@@ -27,7 +27,7 @@ SYSTEM_LIBS := -lpthread -ldl -lm
 # link-time optimisation as soon as the rlib that the tools need is among its outputs.
 CARGO_LIB := CARGO_TARGET_DIR=$(BUILD)/cargo/lib $(CARGO) rustc --release --locked --lib \
 	--no-default-features --crate-type staticlib $(if $(FEATURES),--features $(FEATURES))
-CARGO_BIN := CARGO_TARGET_DIR=$(BUILD)/cargo/tools $(CARGO) build --release --locked --bins
+CARGO_BIN := CARGO_TARGET_DIR=$(BUILD)/cargo/tools $(CARGO) build --profile tools --locked --bins
 QUIET := $(if $(V),,--quiet)
 
 all: library tools man
@@ -37,11 +37,11 @@ tools: $(TOOLS)
 
 # cargo decides whether the file must be built again, and does not touch it otherwise.
 $(BUILD)/cargo/lib/release/libllcl.a: FORCE
-	@$(CARGO_LIB) $(QUIET)
-$(BUILD)/cargo/tools/release/%: FORCE
-	@$(CARGO_BIN) $(QUIET)
+	+@$(CARGO_LIB) $(QUIET)
+$(BUILD)/cargo/tools/tools/%: FORCE
+	+@$(CARGO_BIN) $(QUIET)
 # One cargo at a time: the second tool waits for the first and then has nothing to do.
-$(BUILD)/cargo/tools/release/llcl-info: $(BUILD)/cargo/tools/release/llcl-run
+$(BUILD)/cargo/tools/tools/llcl-info: $(BUILD)/cargo/tools/tools/llcl-run
 
 # One object in which only llcl_* is global, so that a program may link two Rust libraries.
 $(STATIC): $(BUILD)/cargo/lib/release/libllcl.a | $(BUILD)/lib
@@ -56,7 +56,7 @@ $(SHARED): $(STATIC) llcl.map
 	ln -sf libllcl.so.$(VERSION) $(BUILD)/lib/$(SONAME)
 	ln -sf $(SONAME) $(BUILD)/lib/libllcl.so
 
-$(BUILD)/bin/%: $(BUILD)/cargo/tools/release/% | $(BUILD)/bin
+$(BUILD)/bin/%: $(BUILD)/cargo/tools/tools/% | $(BUILD)/bin
 	strip --strip-debug -o $@ $<
 
 $(HEADER): $(BUILD)/include/%: include/% | $(BUILD)/include
