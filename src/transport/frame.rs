@@ -45,13 +45,10 @@ const SOURCE: u32 = 32;
 const PRESENT: u32 = 32;
 const LABEL: u32 = 48;
 
-/// is_short() checks kind and number by one comparison, which needs this value.
+/// is_usual() checks kind and number by one comparison, which needs this value.
 const _: () = assert!(ALONG == 0);
 
 impl Envelope {
-    /// An empty envelope.
-    pub const NONE: Envelope = Envelope([0; 3]);
-
     /// The envelope of a frame that `source` sends.
     #[inline(always)]
     pub fn of(frame: &Frame, source: u32) -> Envelope {
@@ -77,13 +74,18 @@ impl Envelope {
         Envelope([of_short | u64::from(id) << ID, u64::from(label) << LABEL, 0])
     }
 
-    /// Whether this is a valid envelope of a short message: another process may have written it.
+    /// Whether the kind is ALONG, and handler's number and size of the header are valid: another
+    /// process may have written it.
     #[inline(always)]
-    pub fn is_short(&self) -> bool {
-        let [first, about, tag] = self.0;
-        (first as u32) < (IDS as u32) << ID
-            && first as u8 <= HEADER as u8
-            && about << (u64::BITS - LABEL) | tag == 0
+    pub fn is_usual(&self) -> bool {
+        let first = self.0[0];
+        (first as u32) < (IDS as u32) << ID && first as u8 <= HEADER as u8
+    }
+
+    /// Whether there is no payload, and its size is 0.
+    #[inline(always)]
+    pub fn is_bare(&self) -> bool {
+        self.0[1] << (u64::BITS - LABEL) == 0
     }
 
     /// Size of the header in bytes.
@@ -131,11 +133,13 @@ pub struct Arrived {
 }
 
 impl Arrived {
-    /// A short message with its header at `header`.
-    #[inline(always)]
-    pub fn of_short(envelope: Envelope, header: *const u8) -> Arrived {
-        Arrived { envelope, header, payload: std::ptr::null(), response: false }
-    }
+    /// No message.
+    pub const NONE: Arrived = Arrived {
+        envelope: Envelope([0; 3]),
+        header: std::ptr::null(),
+        payload: std::ptr::null(),
+        response: false,
+    };
 
     /// The handler's number, or the status of a reply.
     #[inline(always)]
@@ -202,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_message_is_told_by_its_envelope_and_nothing_else_is_taken_for_one() {
+    fn an_envelope_tells_the_usual_messages_and_those_without_payload() {
         let header = [0; HEADER];
         let frame = |size: usize| Frame {
             id: 255,
@@ -216,21 +220,21 @@ mod tests {
         let short = Envelope::short(Envelope::of_short(7, 8), 255, u16::MAX);
         assert_eq!(short.0, Envelope::of(&frame(8), 7).0);
         for size in [0, 8, HEADER] {
-            assert!(Envelope::of(&frame(size), u32::MAX).is_short());
+            let it = Envelope::of(&frame(size), u32::MAX);
+            assert!(it.is_usual() && it.is_bare());
         }
+        let payload = Envelope::of(&Frame { payload: &[1], absent: false, ..frame(8) }, 7);
+        let empty = Envelope::of(&Frame { absent: false, ..frame(8) }, 7);
+        assert!(payload.is_usual() && !payload.is_bare() && !empty.is_bare());
         let others = [
             Frame { id: 256, ..frame(8) },
             Frame { kind: 1, ..frame(8) },
             Frame { kind: REPLY, ..frame(8) },
-            Frame { tag: 1, ..frame(8) },
-            Frame { tag: 1 << 63, ..frame(8) },
-            Frame { absent: false, ..frame(8) },
-            Frame { payload: &[1], absent: false, ..frame(8) },
         ];
-        assert!(others.iter().all(|frame| !Envelope::of(frame, 7).is_short()));
+        assert!(others.iter().all(|frame| !Envelope::of(frame, 7).is_usual()));
         let [first, about, tag] = short.0;
-        assert!(!Envelope([first & !255 | (HEADER as u64 + 1), about, tag]).is_short());
-        assert!(!Envelope([first, about | 1 << 31, tag]).is_short());
+        assert!(!Envelope([first & !255 | (HEADER as u64 + 1), about, tag]).is_usual());
+        assert!(!Envelope([first, about | 1 << 31, tag]).is_bare());
         assert_eq!(Envelope([first | 255, about | 9, tag]).bounded(5).header_size(), HEADER);
     }
 }

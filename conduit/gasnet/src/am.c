@@ -21,6 +21,11 @@ struct place_of_long {
     uint64_t address;
     uint64_t size;
 };
+/* Bytes that fill() makes for a message. */
+union made {
+    struct place_of_long place;
+    gex_AM_Arg_t args[2];
+};
 
 _Static_assert(GASNET_MAXEPS <= 16, "a tag has 4 bits for an endpoint");
 
@@ -164,9 +169,11 @@ static void handle(struct gexl_token *token, void *data, size_t size) {
 }
 
 static void run(llcl_am_t *message, void *nothing) {
-    struct gexl_token token = {message, LLCL_AM_VIEW_INIT, NULL, NULL, false};
+    struct gexl_token token;
     (void)nothing;
     llcl_am_view(message, &token.view);
+    token.message = message;
+    token.replied = false;
     if ((token.view.tag & 3) == GEXL_LONG) {
         const struct place_of_long *place = token.view.payload;
         handle(&token, (void *)(uintptr_t)place->address, place->size);
@@ -253,9 +260,9 @@ static uint16_t tag_of(const struct gexl_message *message, unsigned route) {
     return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0) | route);
 }
 
-/* Fills in the message of libllcl. `params` refers to `place`. */
+/* Fills in the message of libllcl. `params` refers to `made`. */
 static void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
-                 unsigned route, struct place_of_long *place) {
+                 unsigned route, union made *made) {
     params->id = message->handler;
     params->tag = tag_of(message, route);
     params->header = message->args ? args : NULL;
@@ -264,10 +271,16 @@ static void fill(llcl_am_params_t *params, const struct gexl_message *message, c
         params->payload = message->source ? message->source : "";
         params->payload_size = message->size;
     } else if (message->kind == GEXL_LONG) {
-        place->address = (uintptr_t)message->destination;
-        place->size = message->size;
-        params->payload = place;
-        params->payload_size = sizeof *place;
+        made->place.address = (uintptr_t)message->destination;
+        made->place.size = message->size;
+        params->payload = &made->place;
+        params->payload_size = sizeof made->place;
+    } else if (message->args <= 2) {
+        /* A message that has a header of 8 bytes and no payload takes libllcl's shortest path. */
+        made->args[0] = message->args > 0 ? args[0] : 0;
+        made->args[1] = message->args > 1 ? args[1] : 0;
+        params->header = made->args;
+        params->header_size = sizeof made->args;
     }
 }
 
@@ -282,7 +295,7 @@ static void check_size(const struct gexl_message *message) {
 int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *message, const gex_AM_Arg_t *args,
                  gex_Event_t *lc, gex_Flags_t flags) {
     llcl_am_params_t params = LLCL_AM_PARAMS_INIT;
-    struct place_of_long place;
+    union made made;
     llcl_status_t status;
     see_thread();
     check_size(message);
@@ -306,7 +319,7 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
         gexl_ended(lc);
         return 0;
     }
-    fill(&params, message, args, route, &place);
+    fill(&params, message, args, route, &made);
     if (message->kind == GEXL_LONG) {
         gex_RMA_PutBlocking(tm, rank, message->destination, message->source, message->size, 0);
     }
@@ -325,7 +338,7 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
 
 int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_AM_Arg_t *args, gex_Event_t *lc) {
     llcl_am_params_t params = LLCL_AM_PARAMS_INIT;
-    struct place_of_long place;
+    union made made;
     check_size(message);
     if (is_reply(token)) {
         fatal("handler %u replies to a reply", token->view.id);
@@ -344,7 +357,7 @@ int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_
         gexl_ended(lc);
         return 0;
     }
-    fill(&params, message, args, route, &place);
+    fill(&params, message, args, route, &made);
     if (message->kind == GEXL_LONG) {
         gex_RMA_PutBlocking(tm, token->view.source, message->destination, message->source, message->size, 0);
     }

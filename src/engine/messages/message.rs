@@ -4,7 +4,7 @@ use crate::engine::messages::sender::AmSender;
 use crate::engine::messages::{BULK, HEADER, LONG, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::frame::{Arrived, Envelope, Frame, LARGEST};
+use crate::transport::frame::{Arrived, Frame, LARGEST};
 use crate::util::pin::pin;
 use crate::util::reserve::boxed;
 use crate::util::status::{Error, Result, Status};
@@ -85,17 +85,11 @@ impl Message {
         Message { post, arrived: *arrived, body: BodyPlace::Along, state }
     }
 
-    /// Turns a message that was not retained into the next short message received; see new().
+    /// Turns a closed message into the next one received; see new().
     #[inline(always)]
-    pub fn renew(&mut self, envelope: Envelope, header: *const u8) {
-        (self.arrived.envelope, self.arrived.header) = (envelope, header);
+    pub fn renew(&mut self, arrived: Arrived) {
+        self.arrived = arrived;
         *self.state.get_mut() = 0;
-    }
-
-    /// Whether its handler has neither answered nor retained it.
-    #[inline(always)]
-    pub fn is_untouched(&mut self) -> bool {
-        *self.state.get_mut() == 0
     }
 
     /// Like new(), for the kinds LONG and BULK.

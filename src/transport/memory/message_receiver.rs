@@ -2,13 +2,12 @@
 //! rank's shares, one share after the other. The thread that holds it is the only receiver of these
 //! shares.
 
-use crate::transport::frame::{Arrived, Class, Envelope, HEADER};
+use crate::transport::frame::{Arrived, Class};
 use crate::transport::memory::arrival_hint::ArrivalHint;
 use crate::transport::memory::message_area::{
     ANSWERS, LARGE, LARGE_ANSWERS, LARGE_LIB, LARGE_RESPONSES, LIB, MessageArea, Policy, REPLIES,
     RESPONSES, WakeFlag,
 };
-use crate::transport::memory::message_sender::INLINE_BYTES;
 use crate::transport::memory::segment::Segment;
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare, mark};
 use crate::util::counters::Counters;
@@ -321,39 +320,6 @@ impl MessageReceiver {
         if state.misses >= LOOKS {
             self.handle_unfinished();
         }
-    }
-
-    #[inline(always)]
-    fn read(&self) -> Arrived {
-        let (mut envelope, header) = run::envelope(self.slot);
-        let room = |it: &Envelope| (it.header_size() + 7) & !7;
-        let outside = |it: &Envelope| room(it) + it.payload_size() > INLINE_BYTES;
-        let mut payload = header.wrapping_add(room(&envelope));
-        if outside(&envelope) || envelope.header_size() > HEADER {
-            envelope = envelope.bounded(self.largest_payload());
-            payload = match outside(&envelope) {
-                true => self.payload(),
-                false => header.wrapping_add(room(&envelope)),
-            };
-        }
-        if envelope.is_absent() {
-            payload = std::ptr::null();
-            if envelope.payload_size() != 0 {
-                envelope = envelope.bounded(0);
-            }
-        }
-        Arrived { envelope, header, payload, response: self.class == Class::Responses }
-    }
-
-    /// Most bytes of a payload in the current share.
-    fn largest_payload(&self) -> usize {
-        self.message_area.sizes.payload_of(self.states[self.at].number)
-    }
-
-    /// The address of the next message's payload, if it does not lie in the slot.
-    fn payload(&self) -> *const u8 {
-        let state = &self.states[self.at];
-        self.message_area.payload(state.number, state.share.index(self.current_ticket()))
     }
 
     /// Ends the message that peek() has returned: its slot can be given back.

@@ -22,7 +22,7 @@ impl Dispatcher {
         let Ok(mut bytes) = boxed("words of a message", (0..words).map(|_| 0_u64)) else {
             // No memory for the copy: handles the message in its slot, under the role.
             let _serving = Serving::begin(&requests);
-            self.handle_other(entry, arrived);
+            self.handle(entry, arrived);
             requests.done(arrived.response);
             return self.post.routes.waiters().touched_anything();
         };
@@ -40,7 +40,7 @@ impl Dispatcher {
         requests.done(arrived.response);
         drop(requests);
         let payload = if payload.is_null() { payload } else { to.cast_const() };
-        self.handle_other(entry, Arrived { header: base, payload, ..arrived });
+        self.handle(entry, Arrived { header: base, payload, ..arrived });
         self.post.routes.waiters().touched_anything();
         // Release: pairs with the Acquire in register().
         call.fetch_sub(1, Ordering::Release);
@@ -60,30 +60,9 @@ impl Dispatcher {
         }
     }
 
-    /// Runs the handler of a request. Other kinds than MEDIUM go to handle_other() by value, so the
-    /// compiler can keep the arguments of the short path in registers.
-    #[inline(always)]
-    pub(super) fn handle(&self, entry: Entry, arrived: Arrived) {
-        if u32::from(arrived.kind()) != MEDIUM {
-            return self.handle_other(entry, arrived);
-        }
-        match entry.handler {
-            Some(handler) if arrived.source() < self.size => {
-                let mut message = Message::new(&self.post, &arrived);
-                let to = &raw mut message;
-                // SAFETY: the user registered a function of this type; the message lives until it
-                // returns.
-                enter(handler as *const c_void, || unsafe { handler(to, entry.data) });
-                self.count_handled();
-                message.close(Status::OK);
-            }
-            _ => self.refuse(arrived, Status::ERR_NO_HANDLER),
-        }
-    }
-
-    /// Runs the handler of any message.
+    /// Runs the handler of a message.
     #[inline(never)]
-    pub(super) fn handle_other(&self, entry: Entry, arrived: Arrived) {
+    pub(super) fn handle(&self, entry: Entry, arrived: Arrived) {
         let message = match u32::from(arrived.kind()) {
             MEDIUM => Ok(Message::new(&self.post, &arrived)),
             _ => Message::with_body(&self.post, &arrived),
@@ -91,7 +70,8 @@ impl Dispatcher {
         match (entry.handler, message) {
             (Some(handler), Ok(mut message)) if arrived.source() < self.size => {
                 let to = &raw mut message;
-                // SAFETY: as in handle().
+                // SAFETY: the user registered a function of this type; the message lives until it
+                // returns.
                 let call = || unsafe { handler(to, entry.data) };
                 let name = handler as *const c_void;
                 if arrived.response {

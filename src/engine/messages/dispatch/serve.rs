@@ -5,10 +5,11 @@ use super::{Dispatcher, Entry, HandlerMode, Requests, Serving};
 use crate::engine::completion::Callbacks;
 use crate::engine::messages::message::Message;
 use crate::engine::role::Held;
-use crate::transport::frame::{Arrived, Envelope, IDS};
+use crate::transport::frame::{Arrived, IDS};
 use crate::transport::memory::message_receiver::{Consumer, MessageReceiver};
 use crate::transport::waiters::Waiters;
 use crate::util::counters::Count;
+use crate::util::status::Status;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
@@ -80,8 +81,8 @@ impl Dispatcher {
         most
     }
 
-    /// Handles short requests one after the other, as long as MessageReceiver::run() finds them and
-    /// nothing else is due; returns their number.
+    /// Handles requests of kind MEDIUM one after the other, as long as MessageReceiver::run() finds
+    /// them and nothing else is due; returns their number.
     #[inline(always)]
     fn run(
         &self,
@@ -90,7 +91,6 @@ impl Dispatcher {
         done: &impl Fn() -> bool,
     ) -> usize {
         let Requests { message_receiver, responses, table, notified } = &mut **requests;
-        let none = Arrived::of_short(Envelope::NONE, std::ptr::null());
         let mut run = Run {
             dispatcher: self,
             table,
@@ -99,7 +99,7 @@ impl Dispatcher {
             callbacks: Callbacks::of_thread(),
             waiters: self.post.routes.waiters(),
             handled: &self.post.counts.handled,
-            message: Message::new(&self.post, &none),
+            message: Message::new(&self.post, &Arrived::NONE),
             done,
         };
         message_receiver.run(most, &mut run)
@@ -110,7 +110,7 @@ impl Dispatcher {
     fn serve_response(&self, requests: &mut Held<'_, Requests, false>) {
         if let Some(response) = requests.responses.peek() {
             let entry = requests.entry(&response);
-            self.handle_other(entry, response);
+            self.handle(entry, response);
             requests.responses.done();
         }
     }
@@ -143,7 +143,7 @@ impl Dispatcher {
     }
 }
 
-/// Calls the handlers of short requests that follow each other, all with one Message object.
+/// Calls the handlers of requests that follow each other, all with one Message object.
 struct Run<'a, D> {
     dispatcher: &'a Dispatcher,
     table: &'a [Cell<Entry>; IDS],
@@ -158,19 +158,19 @@ struct Run<'a, D> {
 
 impl<D: Fn() -> bool> Consumer for Run<'_, D> {
     #[inline(always)]
-    unsafe fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool {
-        let arrived = Arrived::of_short(envelope, header);
+    unsafe fn consume(&mut self, arrived: Arrived) -> bool {
         let Entry { handler, data, .. } = self.table[usize::from(arrived.id()) % IDS].get();
         let (Some(handler), true) = (handler, arrived.source() < self.dispatcher.size) else {
             return false;
         };
-        self.message.renew(envelope, header);
+        self.message.renew(arrived);
         let to = &raw mut self.message;
         // SAFETY: as in Dispatcher::handle().
         self.callbacks.enter(handler as *const c_void, || unsafe { handler(to, data) });
         // As in Dispatcher::count_handled(): parallel handlers never come here, so only this thread
         // counts.
         self.handled.up_alone(1);
+        self.message.close(Status::OK);
         if self.waiters.any() {
             self.dispatcher.notify_in_time(self.notified);
         }
@@ -179,7 +179,8 @@ impl<D: Fn() -> bool> Consumer for Run<'_, D> {
 
     #[inline(always)]
     fn goes_on(&mut self) -> bool {
-        self.message.is_untouched()
+        // Its handler may have parked a response.
+        self.dispatcher.post.parked.has_room()
             && !self.responses.is_ready()
             && self.dispatcher.registering.load(Ordering::Relaxed) == 0
             && !(self.done)()

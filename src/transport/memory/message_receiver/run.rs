@@ -1,19 +1,18 @@
-//! A run: the receiver takes consecutive short messages of the current share. It keeps its state in
-//! registers during the run, and stores it at the end.
+//! How the receiver reads a message, and how it takes consecutive messages of the current share in
+//! a run: it keeps its state in registers during the run, and stores it at the end.
 
 use super::{BATCH, MessageReceiver, QUIET};
-use crate::transport::frame::Envelope;
-use crate::transport::memory::message_sender::ENVELOPE_WORDS;
+use crate::transport::frame::{Arrived, Class, Envelope, HEADER};
+use crate::transport::memory::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
 use crate::transport::memory::slots::{Slot, mark, next_mark};
 
 /// Consumes the messages of a run.
 pub trait Consumer {
-    /// Consumes a short message with its header at `header`. False: the message stays in its slot,
-    /// for peek() and done().
+    /// Consumes a message. False: the message stays in its slot, for peek() and done().
     ///
     /// # Safety
-    /// The header is that of a message whose slot is not given back during the call.
-    unsafe fn consume(&mut self, envelope: Envelope, header: *const u8) -> bool;
+    /// The message's slot is not given back during the call.
+    unsafe fn consume(&mut self, arrived: Arrived) -> bool;
 
     /// Called after each consumed message: whether the run may go on.
     fn goes_on(&mut self) -> bool;
@@ -21,7 +20,7 @@ pub trait Consumer {
 
 /// The envelope of a published slot, and the address of the bytes behind it.
 #[inline(always)]
-pub(super) fn envelope(slot: &Slot) -> (Envelope, *const u8) {
+fn envelope(slot: &Slot) -> (Envelope, *const u8) {
     let body: *const u64 = slot.body().with(|body| body.cast());
     // SAFETY: the slot is published and not given back, so no sender writes it. A faulty peer may
     // still do so; therefore each word is read once, and callers check the copy.
@@ -31,7 +30,54 @@ pub(super) fn envelope(slot: &Slot) -> (Envelope, *const u8) {
 }
 
 impl MessageReceiver {
-    /// Gives the next short messages of the current share to a consumer: up to `most`, within the
+    /// The message in `slot`, whose envelope may have any content.
+    #[inline(always)]
+    pub(super) fn read(&self) -> Arrived {
+        let (mut envelope, header) = envelope(self.slot);
+        let ticket = self.current_ticket();
+        let mut payload = self.payload(&envelope, header, ticket);
+        if payload.is_none() {
+            envelope = envelope.bounded(self.largest_payload());
+            payload = self.payload(&envelope, header, ticket);
+        }
+        let (payload, response) = (payload.unwrap_or_default(), self.class == Class::Responses);
+        Arrived { envelope, header, payload, response }
+    }
+
+    /// Most bytes of a payload in the current share.
+    fn largest_payload(&self) -> usize {
+        self.message_area.sizes.payload_of(self.states[self.at].number)
+    }
+
+    /// Where the payload of the current share's ticket lies; null: there is none. None: the sizes
+    /// in the envelope are not valid.
+    #[inline(always)]
+    fn payload(&self, envelope: &Envelope, header: *const u8, ticket: u64) -> Option<*const u8> {
+        if envelope.header_size() > HEADER {
+            return None;
+        }
+        if envelope.is_bare() {
+            return Some(std::ptr::null());
+        }
+        let room = (envelope.header_size() + 7) & !7;
+        match envelope.is_absent() {
+            true => None,
+            false if room + envelope.payload_size() <= INLINE_BYTES => {
+                Some(header.wrapping_add(room))
+            }
+            false => self.payload_outside(envelope.payload_size(), ticket),
+        }
+    }
+
+    /// payload(), for a payload that does not lie in the slot.
+    #[inline(never)]
+    fn payload_outside(&self, size: usize, ticket: u64) -> Option<*const u8> {
+        let state = &self.states[self.at];
+        let place = self.message_area.payload(state.number, state.share.index(ticket));
+        (size <= self.largest_payload()).then_some(place.cast_const())
+    }
+
+    /// Gives the next usual messages of the current share to a consumer: up to `most`, within the
     /// share's turn, and until a lot of slots is to be given back. Returns how many were consumed.
     #[inline(always)]
     pub fn run(&mut self, most: usize, consumer: &mut impl Consumer) -> usize {
@@ -50,8 +96,13 @@ impl MessageReceiver {
         let hint = self.arrival_hint.current();
         while slot.holds(awaited) {
             let (envelope, header) = envelope(slot);
+            if !envelope.is_usual() {
+                break;
+            }
+            let Some(payload) = self.payload(&envelope, header, awaited >> 1) else { break };
+            let arrived = Arrived { envelope, header, payload, response: false };
             // SAFETY: the slot is published, and is given back after the run.
-            if !envelope.is_short() || !unsafe { consumer.consume(envelope, header) } {
+            if !unsafe { consumer.consume(arrived) } {
                 break;
             }
             awaited = next_mark(awaited);
