@@ -124,8 +124,10 @@ impl AmSender {
     /// Sends a response to a peer, or parks it.
     pub fn respond(&self, peer: u32, frame: &Frame) {
         if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {
-            // The thread `llcl-handlers` sends it later, and may be about to sleep now.
+            // Whoever is in the library sends it later, and may be about to sleep now: the thread
+            // `llcl-handlers`, or, while that one is in a long handler, a thread of the program.
             self.routes.fabric().own_words().requests.bell().ring();
+            self.routes.waiters().touched_anything();
         }
     }
 

@@ -143,7 +143,11 @@ impl Dispatcher {
             HandlerMode::Serial if self.post.parked.any() => {
                 return routes.sleep(awaited, within(BUSY), enough);
             }
-            HandlerMode::Serial => return routes.sleep(awaited, limit, enough),
+            // A response that is parked meanwhile ends this sleep: see AmSender::respond().
+            HandlerMode::Serial => {
+                let parked = || self.post.parked.any();
+                return routes.sleep(awaited, limit, || enough() || parked());
+            }
             HandlerMode::Parallel => return routes.sleep(awaited, within(PARALLEL), enough),
             HandlerMode::Polled => {}
         }
