@@ -30,6 +30,16 @@ const AHEAD: u32 = 64;
 /// caches.
 const AHEAD_BEYOND: u32 = 16;
 const DEEP: u64 = 256;
+/// How many rounds a root may be ahead of other nodes, and how many bytes of scratch memory that
+/// may take. A network brings several messages in little more time than one, and the signal that
+/// they were read takes as long as a message.
+const AHEAD_BETWEEN: u64 = 256;
+const ALL_BETWEEN: u64 = 64 << 10;
+
+/// The copies of the scratch memory of `eager` between nodes.
+fn turns_between(bytes: u64) -> u32 {
+    1 << (ALL_BETWEEN / bytes.max(CELL)).clamp(2, AHEAD_BETWEEN).ilog2()
+}
 
 /// Binomial tree: a rank that has the data sends them to nodes at distances that halve each time.
 /// ceil(log2 p) signals follow each other, the fewest possible if a node signals one node at a
@@ -66,16 +76,23 @@ fn direct(problem: &Problem, rank: usize) -> Program {
 /// a quarter of the copies. If the data are small enough, the scratch memory is a cell, which holds
 /// the signal too. For small sizes.
 fn eager(problem: &Problem, rank: usize) -> Program {
+    let turns = match problem.bytes() {
+        bytes if problem.nodes.is_some() => turns_between(bytes),
+        bytes if bytes <= CELL - CELL_WORD => AHEAD,
+        bytes if problem.ranks > 2 && bytes <= DEEP => AHEAD_BEYOND,
+        _ => 2,
+    };
+    eager_in_turns(problem, rank, turns)
+}
+
+/// `eager` with so many copies of the scratch memory, a power of two.
+fn eager_in_turns(problem: &Problem, rank: usize, turns: u32) -> Program {
     let (ranks, bytes) = (problem.ranks, problem.bytes());
     let tree = Tree::Heap { arity: 8, turn: 0 };
     let node = (rank + ranks - problem.root) % ranks;
     let rank_of = |node: usize| (node + problem.root) % ranks;
     let cell = bytes <= CELL - CELL_WORD;
-    let (scratch_bytes, turns) = match cell {
-        true => (CELL, AHEAD),
-        false if ranks > 2 && bytes <= DEEP => (bytes, AHEAD_BEYOND),
-        false => (bytes, 2),
-    };
+    let scratch_bytes = if cell { CELL } else { bytes };
     let every = (turns / 4).max(1);
     let mut program = Program { scratch: scratch_bytes, turns, ..Program::new(1) };
     let mut queue = program.queue(0);
@@ -316,12 +333,18 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
     let nodes = nodes(problem);
     let leaders = nodes.leaders(problem.root);
     let up_to = |most: u64| is_short(problem, problem.bytes(), most);
-    let between = match leaders.len() <= FEW && up_to(SHORT) {
-        true => eager,
-        false if leaders.len() == 2 || problem.bytes() <= LONG.min(2 * problem.segment) => binomial,
-        false => scatter_allgather,
+    // The parts have as many copies, since rounds use the copies of all scratch memory in turn.
+    let turns = turns_between(problem.bytes());
+    let eager = |problem: &Problem, rank: usize| eager_in_turns(problem, rank, turns);
+    let between: &dyn Fn(&Problem, usize) -> Program = match leaders.len() <= FEW && up_to(SHORT) {
+        true => &eager,
+        false if leaders.len() == 2 || problem.bytes() <= LONG.min(2 * problem.segment) => {
+            &binomial
+        }
+        false => &scatter_allgather,
     };
-    let inside = if up_to(EAGER_INSIDE) { eager } else { direct };
+    let inside: &dyn Fn(&Problem, usize) -> Program =
+        if up_to(EAGER_INSIDE) { &eager } else { &direct };
     in_turn(rank, |rank| {
         let (node, beside) = (nodes.of(rank), nodes.beside(rank));
         let root = beside.iter().position(|other| *other == leaders[node]).unwrap_or(0);

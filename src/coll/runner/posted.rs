@@ -1,6 +1,8 @@
 //! Programs over several nodes. The owner runs each step itself. A step may put bytes and a signal
 //! to a rank of another node, and reads memory of its own node only. One put carries bytes and a
-//! signal to one rank, so a step that does more is cut into several steps.
+//! signal to one rank, so a step that does more is cut into several steps. Copies that follow each
+//! other, as algorithms append them segment by segment, become one put: a queue waits until a long
+//! put has ended, which takes a round trip.
 
 use crate::coll::schedule::{Action, Place, Program, Step, scratch};
 use std::collections::BTreeSet;
@@ -36,6 +38,7 @@ pub fn posted(
             end = room.offset + most;
         }
         *queue = queue.iter().flat_map(|step| cut(*step, &far, room)).collect();
+        queue.dedup_by(|next, last| joins(last, next, &far));
     }
     Some(Program { scratch: end, far, ..program })
 }
@@ -88,6 +91,23 @@ fn cut(step: Step, far: &BTreeSet<usize>, room: Place) -> Vec<Step> {
     }
 }
 
+/// Makes `last` one step for both, if they copy adjacent bytes to one far rank and nothing is
+/// between them.
+fn joins(last: &mut Step, next: &Step, far: &BTreeSet<usize>) -> bool {
+    let (Action::Copy { from, to, size }, Action::Copy { from: then, to: there, size: more }) =
+        (last.action, next.action)
+    else {
+        return false;
+    };
+    let adjacent = then == from.plus(size) && there == to.plus(size);
+    let joins =
+        adjacent && far.contains(&to.rank) && last.signal.is_none() && next.wait.is_none();
+    if joins {
+        (last.action, last.signal) = (Action::Copy { from, to, size: size + more }, next.signal);
+    }
+    joins
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,6 +141,29 @@ mod tests {
             (Some(2), None, Some(2)),
         ];
         assert_eq!(steps, expected);
+    }
+
+    #[test]
+    fn adjacent_copies_to_a_far_rank_are_one_put() {
+        let mut program = Program::new(1);
+        let mut queue = program.queue(0);
+        for rank in [2, 1] {
+            // Segments, then bytes elsewhere, then bytes behind a wait.
+            queue.copy(send(0, 0), receive(rank, 8), 8).copy(send(0, 8), receive(rank, 16), 8);
+            queue.copy(send(0, 16), receive(rank, 24), 4).signal(rank, 0);
+            queue.copy(send(0, 20), receive(rank, 28), 4).copy(send(0, 24), receive(rank, 40), 8);
+            queue.wait(rank, 1).copy(send(0, 32), receive(rank, 48), 8);
+        }
+        drop(queue);
+        let posted = posted(program, 0, |rank| rank == 2).unwrap();
+        let sizes = posted.queues[0].iter().map(|step| match step.action {
+            Action::Copy { size, .. } => (size, step.signal.is_some()),
+            _ => (0, false),
+        });
+        let (far, near) =
+            ([(20, true), (4, false), (8, false), (8, false)], [(8, false), (8, false), (4, true)]);
+        let rest = [(4, false), (8, false), (8, false)];
+        assert!(sizes.eq(far.into_iter().chain(near).chain(rest)));
     }
 
     #[test]
