@@ -165,7 +165,9 @@ unsafe fn transfer(
                 // A wrong local address is an error of this call, not of the later request.
                 let _pinned = pin();
                 local.resolve(routes, size)?;
-                let posted = matches!(access, Access::Posted(_)) && size > 0;
+                // A write of no bytes may bring a control message.
+                let brings = size > 0 || command.op == Op::WRITE_CONTROL;
+                let posted = matches!(access, Access::Posted(_)) && brings;
                 return Ok(if posted { Outcome::NeedsPost } else { Outcome::NeedsOwner });
             }
             Access::Kernel(address) => {

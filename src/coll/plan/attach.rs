@@ -48,7 +48,8 @@ const _: () = assert!(size_of::<BlockHead>() as u64 <= SESSION);
 /// may run.
 const NUMBERS: usize = 3;
 /// Where a rank's memories lie, for networks: key, offset and length of Send, Receive and Scratch,
-/// and the number of copies of Scratch. Length 0: a network must not write there.
+/// and the number of copies of Scratch. Length 0: a network must not write there, but it may bring
+/// a signal with a write of no bytes to Scratch.
 pub type Places = [u64; 10];
 /// A bit of the last number: the process does not take part in fences of all processes.
 const UNFENCED: u64 = 1 << 63;
@@ -141,7 +142,7 @@ fn remote(places: Places) -> [Memory; 3] {
         let all = length.checked_next_multiple_of(64).and_then(|all| all.checked_mul(turns));
         let ends = all.is_some_and(|all| offset.checked_add(all).is_some());
         match u32::try_from(turns) {
-            Ok(turns) if turns.is_power_of_two() && length > 0 && ends => {
+            Ok(turns) if turns.is_power_of_two() && (length > 0 || scratch) && ends => {
                 Memory::Remote(Address { key, offset }, length, turns)
             }
             _ => Memory::Far(u64::MAX),

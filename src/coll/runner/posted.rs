@@ -100,8 +100,7 @@ fn joins(last: &mut Step, next: &Step, far: &BTreeSet<usize>) -> bool {
         return false;
     };
     let adjacent = then == from.plus(size) && there == to.plus(size);
-    let joins =
-        adjacent && far.contains(&to.rank) && last.signal.is_none() && next.wait.is_none();
+    let joins = adjacent && far.contains(&to.rank) && last.signal.is_none() && next.wait.is_none();
     if joins {
         (last.action, last.signal) = (Action::Copy { from, to, size: size + more }, next.signal);
     }

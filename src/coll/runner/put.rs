@@ -5,16 +5,13 @@ use crate::coll::runner::put_sender::{COPIED, PlanMessage, Put, PutSender, Signa
 use crate::coll::runner::record::{Edge, RecordRef};
 use crate::coll::runner::shared::{End, Stage};
 use crate::coll::runner::worklist::Worklist;
+use crate::coll::schedule::Space;
 use crate::engine::control_messages::{MOST, Write};
 use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Status};
 use std::sync::atomic::Ordering;
-
-/// A put of more bytes is a write, where a network can do that. A control message with so many
-/// bytes fits into one frame that needs no grant.
-const IN_MESSAGE: u64 = 192;
 
 impl Stage {
     /// Posts the write of a step, or the control messages that were not posted yet. The last one
@@ -34,9 +31,13 @@ impl Stage {
         if put_sender.has_write(edge.queue) {
             return end_of_write(put_sender, edge.queue);
         }
-        let whole = size > IN_MESSAGE && done.load(Ordering::Relaxed) == 0;
-        let place = (space, offset);
-        if let Some(to) = self.writable(member, place, size, round).filter(|_| whole) {
+        if size == 0 && signal == Signal::Nothing {
+            return Ok(());
+        }
+        let begins = done.load(Ordering::Relaxed) == 0;
+        // A signal alone comes with a write of no bytes, for which any place will do.
+        let place = if size == 0 { (Space::Scratch as u8, 0) } else { (space, offset) };
+        if let Some(to) = self.writable(member, place, size, round).filter(|_| begins) {
             let (queue, number) = (edge.queue as u8, sequence.load(Ordering::Relaxed));
             let put = Put { space, offset: 0, round, queue, sequence: number, signal };
             self.write(put_sender, (member.peer, to), put, (record, size))?;
@@ -50,9 +51,6 @@ impl Stage {
             let at = done.load(Ordering::Relaxed);
             let length = size.saturating_sub(at).min(MOST as u64);
             let last = at + length >= size;
-            if last && length == 0 && signal == Signal::Nothing {
-                break;
-            }
             if !put_sender.try_take(length as usize, edge.queue) {
                 return Err(Status::RETRY_BUSY);
             }
@@ -115,7 +113,10 @@ impl Stage {
             return Err(Status::RETRY_BUSY);
         }
         let write = || {
-            let from = self.find(record.place(0), size, put.round).map_err(Error::bare)?;
+            let from = match size {
+                0 => std::ptr::dangling_mut(),
+                _ => self.find(record.place(0), size, put.round).map_err(Error::bare)?,
+            };
             Ok(Write { to, from, size, copied })
         };
         // SAFETY: find() vouches for the bytes while this thread is pinned. The schedule lets
