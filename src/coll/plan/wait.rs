@@ -6,6 +6,7 @@ use crate::coll::plan::work::BURST;
 use crate::coll::plan::{Engine, Plan};
 use crate::coll::runner::members::Member;
 use crate::coll::runner::owning::Owner;
+use crate::coll::runner::put_receiver::while_waiting;
 use crate::coll::runner::queue::full_fence;
 use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{End, Worklist};
@@ -22,6 +23,10 @@ const LOOKS_BEFORE_HELP: u32 = 3;
 /// In the second phase the thread reads the clock and looks for deaths in one of this number of
 /// turns.
 const TURNS: u32 = 16;
+/// Where no descriptor says that a network has events, a poll takes longer than a look at memory. A
+/// rank whose steps name no rank of another node polls in one of so many turns: the leader of its
+/// node, for which it waits, may need its core.
+const TURNS_BESIDE: u32 = 8;
 /// The first sleep of a waiting thread. After it the thread looks whether another rank has left a
 /// step undone that this one can run. Each further sleep is twice as long, since each look
 /// interrupts the cores on which other ranks compute.
@@ -46,11 +51,19 @@ impl Plan {
         if !self.about.shared && self.asleep.swap(false, Ordering::Relaxed) {
             self.stage.members[self.stage.me].session.set_asleep(false);
         }
-        let ended = match self.has_ended(round) || self.wait_awake(round) {
+        let wait = || match self.has_ended(round) || self.wait_awake(round) {
             true => Ok(()),
             false => self.wait_slowly(round, timeout),
         };
+        let ended = match self.about.engine {
+            Engine::Offload => while_waiting(&self.stage, wait),
+            Engine::Thread => wait(),
+        };
         self.waiting.store(false, Ordering::Relaxed);
+        if ended.is_err() && self.far.is_some() && self.is_ready() {
+            // This thread has received the signal, and has not called the progress thread.
+            self.services.background.call(true);
+        }
         ended?;
         self.settle(round)
     }
@@ -218,9 +231,11 @@ impl Plan {
         let mut since = None;
         let mut turns = 0u32;
         let mut longest = FIRST_SLEEP;
+        let beside = self.far.is_none() && self.services.routes.fabric().has_silent_wire();
         while !self.ends_now(round) {
             let opened = offload && self.open(round, u64::MAX);
-            if offload && self.work(opened, true) || self.services.help_others() {
+            let helps = !beside || turns.is_multiple_of(TURNS_BESIDE);
+            if offload && self.work(opened, true) || helps && self.services.help_others() {
                 since = None;
                 continue;
             }

@@ -5,7 +5,8 @@
 //! were sent, each after all bytes that were put before it. Then it checks, as any deliverer does,
 //! which thread runs the queue. If there is none, it calls the progress thread and does not run the
 //! steps itself, since a step may call a function of the user, which must not run while the role is
-//! held.
+//! held. A thread that polls the network in a wait for the plan's round runs them soon
+//! ([`while_waiting`]), and calls nobody.
 
 use crate::coll::runner::in_arc;
 use crate::coll::runner::members::{Member, Memory};
@@ -20,6 +21,7 @@ use crate::engine::control_messages::{ControlReceiver, Words};
 use crate::transport::address::Address;
 use crate::util::pin::pin;
 use crate::util::status::Status;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -56,6 +58,21 @@ impl Shadow {
         let address = Address { offset: 0, key: 0 };
         Member { rank, peer, session, address, memory, shared: false, notified: false, word: None }
     }
+}
+
+thread_local! {
+    /// The stage of the plan for whose round the thread waits; see while_waiting().
+    static WAITS_FOR: Cell<*const Stage> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Calls `wait`, in which the calling thread waits for a round of the plan on this stage. `wait`
+/// looks for steps that are ready after each poll of the network, before it sleeps, and before it
+/// gives up.
+pub fn while_waiting<T>(stage: &Stage, wait: impl FnOnce() -> T) -> T {
+    let before = WAITS_FOR.replace(stage);
+    let end = wait();
+    WAITS_FOR.set(before);
+    end
 }
 
 /// The plan into which the receiver stores.
@@ -193,7 +210,8 @@ impl PutReceiver {
         full_fence();
         let session = &stage.members[stage.me].session;
         let alone = |queue| signalled >> queue & 1 == 1 && session.queue(queue).needs_runner();
-        if (0..session.queues()).any(alone) {
+        let looks = std::ptr::eq(WAITS_FOR.get(), stage);
+        if !looks && (0..session.queues()).any(alone) {
             self.background.call(true);
         }
         Ok(())
