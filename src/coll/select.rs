@@ -134,7 +134,7 @@ const PER_LINK: &str = "several nodes: as few bytes as possible leave each rank"
 /// The rows that come before TABLE if some ranks share no memory.
 pub const POSTED: &[Row] = &[
     row(Operation::Barrier, MANY, LARGE, "dissemination", TRIPS),
-    row(Operation::Broadcast, FEW, 8 << 10, "eager", AHEAD),
+    row(Operation::Broadcast, FEW, 64 << 10, "eager", AHEAD),
     row(Operation::Broadcast, MANY, 128 << 10, "binomial", TRIPS),
     row(Operation::Broadcast, MANY, LARGE, "scatter_allgather", PER_LINK),
     row(Operation::Reduce, FEW, 8 << 10, "eager", AHEAD),

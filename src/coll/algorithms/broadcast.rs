@@ -30,15 +30,16 @@ const AHEAD: u32 = 64;
 /// caches.
 const AHEAD_BEYOND: u32 = 16;
 const DEEP: u64 = 256;
-/// How many rounds a root may be ahead of other nodes, and how many bytes of scratch memory that
-/// may take. A network brings several messages in little more time than one, and the signal that
-/// they were read takes as long as a message.
-const AHEAD_BETWEEN: u64 = 256;
-const ALL_BETWEEN: u64 = 64 << 10;
+/// The longest vector that a root sends ahead to other nodes, and how many bytes of scratch memory
+/// the rounds that it may be ahead take. It is never more than `AHEAD` rounds ahead. A network
+/// brings several messages in little more time than one, and the signal that they were read takes
+/// as long as a message.
+const SHORT: u64 = 64 << 10;
+const ALL_BETWEEN: u64 = 4 * SHORT;
 
 /// The copies of the scratch memory of `eager` between nodes.
 fn turns_between(bytes: u64) -> u32 {
-    1 << (ALL_BETWEEN / bytes.max(CELL)).clamp(2, AHEAD_BETWEEN).ilog2()
+    1 << (ALL_BETWEEN / bytes.max(CELL)).clamp(2, AHEAD.into()).ilog2()
 }
 
 /// Binomial tree: a rank that has the data sends them to nodes at distances that halve each time.
@@ -359,13 +360,11 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
 /// The most nodes to each of which the root puts the vector itself, if it has at most `SHORT`
 /// bytes.
 const FEW: usize = 16;
-/// See `FEW`.
-const SHORT: u64 = 8 << 10;
 /// The longest vector that nodes send by a binomial tree, which takes few messages. Longer ones
 /// they send by scatter and allgather, which send few bytes (but more than once between two nodes).
 const LONG: u64 = 128 << 10;
 /// The longest vector for which the algorithm inside a node is `eager`.
-const EAGER_INSIDE: u64 = 2 << 10;
+const EAGER_INSIDE: u64 = 8 << 10;
 
 #[cfg(test)]
 mod tests {

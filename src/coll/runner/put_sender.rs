@@ -60,7 +60,7 @@ pub enum Signal {
 
 /// The most bytes of a write that are copied. The sender may be rounds ahead with puts of so many
 /// bytes, and waits for the receiver before it puts more.
-pub const COPIED: u64 = 8 << 10;
+pub const COPIED: u64 = 64 << 10;
 /// Value of the `space` byte that marks a Failed control message.
 const FAILED: u64 = 255;
 
