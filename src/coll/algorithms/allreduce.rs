@@ -50,7 +50,9 @@ fn recursive_doubling(problem: &Problem, rank: usize) -> Program {
     let (core, size) = (Core::of(problem.ranks), problem.bytes());
     let steps = core.size.ilog2();
     let slot = |rank: usize, step: u32| scratch(rank, u64::from(step) * size);
-    let program = single(u64::from(steps + 1) * size, |queue| {
+    // The last slot is for the vector of a partner.
+    let slots = if core.size == problem.ranks { steps } else { steps + 1 };
+    let program = single(u64::from(slots) * size, |queue| {
         let whole = Range { offset: 0, size };
         let Some(own) = core.number(rank) else {
             return give_to_partner(queue, problem, core, rank, 0, whole, slot(rank + 1, steps));
@@ -267,7 +269,11 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
             true => (nodes.indices(index), problem.part(problem.count, index, owners)),
             false => (Vec::new(), problem.part(0, 0, 1)),
         };
-        let short = is_short(problem, slice.size, SHORT);
+        // Between two ranks both algorithms send as many bytes, the first one in one step.
+        let short = match alike.len() {
+            2 => slice.size <= SHORT_OF_TWO,
+            _ => is_short(problem, slice.size, SHORT),
+        };
         let between = if short { recursive_doubling } else { rabenseifner };
         let count = slice.size / problem.width;
         let outer = Problem { count, in_place: true, ..problem.clone() };
@@ -288,6 +294,8 @@ fn two_level(problem: &Problem, rank: usize) -> Program {
 /// The largest slice that nodes combine by recursive doubling, which sends few messages. Larger
 /// ones they combine by Rabenseifner's algorithm, which sends few bytes.
 const SHORT: u64 = 16 << 10;
+/// See `SHORT`, for two nodes. The scratch memory of recursive doubling takes two such slices.
+const SHORT_OF_TWO: u64 = 2 << 20;
 
 /// Each of the first `owners` ranks combines its slice of all vectors into its own output.
 fn combine_slice(problem: &Problem, rank: usize, owners: usize) -> Program {
