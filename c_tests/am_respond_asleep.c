@@ -1,5 +1,5 @@
-/* Broken if this fails: a response waits for a slot at its requester until its own handler, which goes on
- * for long, has returned, though another thread of that rank sleeps in the library.
+/* Broken if this fails: a response waits for a slot at its requester until its own handler, which
+ * goes on for long, has returned, though another thread of that rank sleeps in the library.
  * modes: auto
  * threads: yes
  */
@@ -12,7 +12,8 @@ struct rank {
     const uint64_t *told; /* by the requester */
 };
 
-/* Until it returns the requester takes no response, so the first one has the slot and the second waits. */
+/* Until it returns the requester takes no response, so the first one has the slot and the second
+ * waits. */
 static void hold(llcl_am_t *message, void *data)
 {
     struct rank *rank = data;
