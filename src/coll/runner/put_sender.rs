@@ -5,9 +5,10 @@
 //! bounded (`room`). A queue that finds no room stays at its step, and continues when answers have
 //! come.
 //!
-//! Where a network writes to the receiver's memory, a longer put is one write, and its control
-//! message, which has no bytes, follows. The bytes of a write of at most COPIED bytes are copied,
-//! too. A longer one is a write *in place*: its step is done when the write has ended.
+//! Where a network writes to the receiver's memory, a put is one write, of no bytes if it is a
+//! signal alone, and its control message, which has no bytes, follows. The bytes of a write of at
+//! most COPIED bytes are copied, too. A longer one is a write *in place*: its step is done when the
+//! write has ended.
 
 mod room;
 
