@@ -33,7 +33,8 @@ pub struct Frame<'a> {
 
 /// The first three words of a slot, from the lowest bit on. Word 0: size of the header (8 bits),
 /// handler's number or status of a reply (16), kind (8), sender (32). Word 1: size of the payload
-/// (32), whether there is a payload (1), unused (15), user's number (16). Word 2: the tag.
+/// (32), whether there is a payload (1), whether it lies at a near place (1), unused (14), user's
+/// number (16). Word 2: the tag.
 #[derive(Clone, Copy, Debug)]
 pub struct Envelope(pub [u64; 3]);
 
@@ -43,6 +44,7 @@ const KIND: u32 = 24;
 const SOURCE: u32 = 32;
 /// Shifts of fields in word 1.
 const PRESENT: u32 = 32;
+const NEAR: u32 = 33;
 const LABEL: u32 = 48;
 
 /// is_usual() checks kind and number by one comparison, which needs this value.
@@ -104,6 +106,18 @@ impl Envelope {
     #[inline(always)]
     pub fn is_absent(&self) -> bool {
         self.0[1] >> PRESENT & 1 == 0
+    }
+
+    /// Notes that the payload lies at the near place of its ticket; see `transport::memory::slots`.
+    #[inline(always)]
+    pub fn set_near(&mut self) {
+        self.0[1] |= 1 << NEAR;
+    }
+
+    /// Whether set_near() was called.
+    #[inline(always)]
+    pub fn is_near(&self) -> bool {
+        self.0[1] >> NEAR & 1 == 1
     }
 
     /// The envelope with valid sizes, since another process may have written it: at most HEADER

@@ -176,6 +176,8 @@ void launch_end(void);
 void nodes_begin(void);
 bool is_far(gex_Rank_t jobrank);
 bool any_far(void);
+/* Whether the cores that the ranks may use are as many as the ranks; collective. */
+bool has_core_for_each_rank(void);
 gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count);
 /* words.c */
 struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote);

@@ -1,6 +1,7 @@
 /* Neighbourhoods: the ranks of a node, which share memory. */
 #include "internal.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 /* By rank: the lowest rank of its neighbourhood. */
@@ -14,6 +15,23 @@ static bool share_memory(gex_Rank_t a, gex_Rank_t b) { return firsts[a] == first
 bool is_far(gex_Rank_t jobrank) { return !share_memory(jobrank, job.rank); }
 
 bool any_far(void) { return member_count < job.size; }
+
+/* A launcher may have bound each rank to a core of its own, so only the cores of all ranks together
+ * tell. */
+bool has_core_for_each_rank(void) {
+    cpu_set_t mine, *sets = malloc(job.size * sizeof *sets);
+    if (!sets) {
+        fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
+    }
+    CPU_ZERO(&mine);
+    sched_getaffinity(0, sizeof mine, &mine);
+    must(llcl_allgather_bytes(job.context, &mine, sizeof mine, sets), "gathering the ranks' cores");
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        CPU_OR(&mine, &mine, &sets[r]);
+    }
+    free(sets);
+    return CPU_COUNT(&mine) >= (int)job.size;
+}
 
 /* Asks libllcl how it reaches each peer, then gathers the lowest rank of each rank's
  * neighbourhood. */

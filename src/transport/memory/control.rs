@@ -296,9 +296,8 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::memory::message_area::{LARGE_ANSWERS, REPLIES};
+    use crate::transport::memory::message_area::{REPLIES, RESPONSES};
     use crate::transport::memory::slots::FIRST;
-    use crate::transport::{CHUNK, CHUNKS};
     use std::os::fd::AsFd;
 
     #[test]
@@ -314,11 +313,12 @@ mod tests {
         let message_area = seen.message_area().unwrap();
         assert_eq!(message_area.share(0, message_area.head).send.load(Ordering::Relaxed), FIRST);
         assert_eq!(message_area.sizes.slots_of(REPLIES), message_area.sizes.requests);
-        let last = |area: MessageArea<'_>| area.payload(LARGE_ANSWERS, CHUNKS - 1);
+        let last = |area: MessageArea<'_>| area.near_place(RESPONSES, u64::MAX);
+        let medium = message_area.sizes.medium;
         // SAFETY: both lie in areas that are mapped, at the last byte of the last payload.
         unsafe {
-            last(own.own_message_area()).add(CHUNK - 1).write(9);
-            assert_eq!(last(message_area).add(CHUNK - 1).read(), 9);
+            last(own.own_message_area()).add(medium - 1).write(9);
+            assert_eq!(last(message_area).add(medium - 1).read(), 9);
         }
         let behind = own.length() as u64;
         assert!(seen.map(behind, 1).unwrap().is_none());

@@ -2,7 +2,7 @@
 //! senders wake sleeping receivers ([`WakeFlag`]) and receivers wake sleeping senders ([`Credit`],
 //! [`WakeRequests`]), the counters of the shares, and the places of claims, slots and payloads.
 
-use crate::transport::frame::IDS;
+use crate::transport::frame::{Envelope, IDS};
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare};
 use crate::util::bell::Bell;
 use crate::util::counters::SHARES;
@@ -56,6 +56,16 @@ pub enum Policy {
 #[derive(Debug, Default)]
 pub struct Line(pub AtomicU64);
 
+/// What the receiver of a share tells its senders, on a cache line of its own.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub struct Received {
+    /// RecvCNT.
+    pub(super) count: AtomicU64,
+    /// The number of messages that are set aside and were not taken yet.
+    pub(super) asides: AtomicU64,
+}
+
 /// Tells senders whether the receiver sleeps, so that they ring its bell only then. A receiver that
 /// is about to sleep arms the flag. A sender that finds it armed after it has published a message
 /// clears it and rings.
@@ -91,7 +101,7 @@ pub struct MessageHead {
     /// which this one is the host; of other shares, this rank's own.
     pub(super) hosted: [Line; KINDS],
     /// This rank's RecvCNTs.
-    pub(super) received: [Line; KINDS],
+    pub(super) received: [Received; KINDS],
 }
 
 /// Senders that sleep until they have credit.
@@ -118,9 +128,10 @@ const WOKEN: u32 = u32::MAX;
 impl MessageHead {
     /// Sets all counters to their first value, also the SendCNTs of other ranks' shares.
     pub(super) fn reset_counters(&self) {
-        for line in self.hosted.iter().chain(&self.received).chain([&self.sent, &self.consumed]) {
+        for line in self.hosted.iter().chain([&self.sent, &self.consumed]) {
             line.0.store(FIRST, Ordering::Relaxed);
         }
+        self.received.iter().for_each(|it| it.count.store(FIRST, Ordering::Relaxed));
     }
 
     /// Whether there is a handler with this number.
@@ -310,7 +321,8 @@ impl<'a> MessageArea<'a> {
         let (first, count) = (self.sizes.first_of(share), self.sizes.slots_of(share));
         SlotShare {
             send: &host.hosted[share].0,
-            recv: &self.head.received[share].0,
+            recv: &self.head.received[share].count,
+            asides: &self.head.received[share].asides,
             claims: &self.claims[first..first + count],
             slots: &self.slots[first..first + count],
         }
@@ -318,14 +330,53 @@ impl<'a> MessageArea<'a> {
 
     /// A share without slots, for a peer behind a wire.
     pub fn no_slots(&self) -> SlotShare<'a> {
-        let (send, recv) = (&self.head.hosted[0].0, &self.head.received[0].0);
-        SlotShare { send, recv, claims: &[], slots: &[] }
+        let (send, received) = (&self.head.hosted[0].0, &self.head.received[0]);
+        let (recv, asides) = (&received.count, &received.asides);
+        SlotShare { send, recv, asides, claims: &[], slots: &[] }
     }
 
-    /// The address of the payload of slot `index` of a share.
+    /// Where the sender of a ticket writes a payload that does not fit into the slot. Notes in the
+    /// envelope whether this is a near place.
     #[inline(always)]
-    pub fn payload(&self, share: usize, index: usize) -> *mut u8 {
+    pub fn place_to_write(
+        &self,
+        number: usize,
+        share: &SlotShare,
+        ticket: u64,
+        envelope: &mut Envelope,
+    ) -> *mut u8 {
+        if share.is_near(ticket, self.sizes.near_of(number)) {
+            envelope.set_near();
+            return self.near_place(number, ticket);
+        }
+        self.place(number, share.index(ticket))
+    }
+
+    /// Where the receiver reads such a payload. The envelope may have any content.
+    #[inline(always)]
+    pub fn place_to_read(
+        &self,
+        number: usize,
+        share: &SlotShare,
+        ticket: u64,
+        envelope: &Envelope,
+    ) -> *const u8 {
+        match envelope.is_near() && self.sizes.near_of(number) > 0 {
+            true => self.near_place(number, ticket),
+            false => self.place(number, share.index(ticket)),
+        }
+    }
+
+    /// The place of the payload of slot `index` of a share.
+    #[inline(always)]
+    pub fn place(&self, share: usize, index: usize) -> *mut u8 {
         self.payloads.wrapping_add(self.sizes.payload_at(share, index))
+    }
+
+    /// The near place of a ticket, see [`SlotShare::is_near`].
+    #[inline(always)]
+    pub fn near_place(&self, share: usize, ticket: u64) -> *mut u8 {
+        self.payloads.wrapping_add(self.sizes.near_at(share, ticket))
     }
 }
 

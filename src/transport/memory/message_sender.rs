@@ -119,7 +119,7 @@ impl<'a> MessageSender<'a> {
     ) -> MessageSender<'a> {
         // Acquire: pairs with give_back(), as the later loads of RecvCNT do.
         let known = |share: usize| {
-            CachedShare::new(message_area.head.received[share].0.load(Ordering::Acquire))
+            CachedShare::new(message_area.head.received[share].count.load(Ordering::Acquire))
         };
         let consumed = message_area.head.consumed.0.load(Ordering::Acquire);
         let others = std::array::from_fn(|at| {
@@ -428,8 +428,9 @@ impl<'a> MessageSender<'a> {
         let room = header.len().wrapping_add(7) & !7;
         let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
         let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
+        let mut envelope = Envelope::of(&frame, self.source);
         let place = match room + payload.len() > INLINE_BYTES {
-            true => self.message_area.payload(at, share.index(ticket)),
+            true => self.message_area.place_to_write(at, &share, ticket, &mut envelope),
             false => bytes.wrapping_add(room),
         };
         // SAFETY: as in fill(); callers have checked that the header has at most HEADER bytes, and
@@ -438,7 +439,7 @@ impl<'a> MessageSender<'a> {
             // The payload first, which takes longest: the receiver polls the slot meanwhile, and
             // takes its cache line from this core.
             copy_short(payload, place);
-            body.cast::<[u64; ENVELOPE_WORDS]>().write(Envelope::of(&frame, self.source).0);
+            body.cast::<[u64; ENVELOPE_WORDS]>().write(envelope.0);
             copy_short(header, bytes);
         }
         share.publish(ticket);

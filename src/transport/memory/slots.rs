@@ -34,6 +34,8 @@
 
 use crate::util::sync::{AtomicU64, Ordering, UnsafeCell};
 
+mod near;
+
 #[cfg(all(test, loom))]
 mod models;
 
@@ -115,6 +117,8 @@ pub struct SlotShare<'a> {
     pub send: &'a AtomicU64,
     /// RecvCNT.
     pub recv: &'a AtomicU64,
+    /// The number of messages that the receiver has set aside and not taken.
+    pub asides: &'a AtomicU64,
     /// One for each slot.
     pub claims: &'a [AtomicU64],
     /// Their number is a power of two.

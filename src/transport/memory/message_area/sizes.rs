@@ -10,6 +10,10 @@ use crate::util::config::Config;
 use crate::util::counters::SHARES;
 use crate::util::sync::{AtomicU64, Ordering};
 
+/// Number of near places of a share. A power of two, and at least twice as many as the slots that a
+/// receiver gives back at a time.
+const NEAR: usize = 64;
+
 /// The numbers, in the header of the control area.
 #[repr(C, align(128))]
 pub struct Numbers {
@@ -129,6 +133,23 @@ impl Sizes {
             + chunks * CHUNK
     }
 
+    /// Number of near places of a share, each of `medium` bytes; see [`SlotShare::is_near`].
+    ///
+    /// [`SlotShare::is_near`]: crate::transport::memory::slots::SlotShare::is_near
+    #[inline(always)]
+    pub fn near_of(&self, share: usize) -> usize {
+        if share <= RESPONSES && self.slots > NEAR { NEAR } else { 0 }
+    }
+
+    /// The offset of the near place of a ticket among all payloads. The near places lie behind the
+    /// other payloads: those of the shares for requests, REPLIES, RESPONSES.
+    #[inline(always)]
+    pub(super) fn near_at(&self, share: usize, ticket: u64) -> usize {
+        let order = if share < REPLIES { share } else { self.shares + share - REPLIES };
+        self.payload_at(LARGE_LIB, 2 * CHUNKS)
+            + (order * NEAR + (ticket as usize & (NEAR - 1))) * self.medium
+    }
+
     /// Number of slots of active messages.
     pub fn of_messages(&self) -> usize {
         2 * (self.slots + self.chunks) + self.requests
@@ -141,12 +162,17 @@ impl Sizes {
 
     /// Size of all payloads in bytes.
     pub fn payloads(&self) -> usize {
-        self.payload_at(LARGE_LIB, 2 * CHUNKS)
+        self.payload_at(LARGE_LIB, 2 * CHUNKS) + self.near_bytes()
     }
 
     /// Size of the payloads of active messages in bytes.
     pub fn payloads_of_messages(&self) -> usize {
-        self.payload_at(0, self.of_messages())
+        self.payload_at(0, self.of_messages()) + self.near_bytes()
+    }
+
+    /// Size of all near places in bytes.
+    fn near_bytes(&self) -> usize {
+        (self.shares + 2) * self.near_of(RESPONSES) * self.medium
     }
 
     /// The numbers of all shares in use.

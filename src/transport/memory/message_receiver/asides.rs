@@ -43,6 +43,7 @@ impl MessageReceiver {
         let Some(rank) = share.set_aside(ticket) else { return false };
         let passed = ticket.wrapping_add(share.slots.len() as u64);
         self.asides.push(Aside { at, ticket, rank, passed, over: false });
+        self.tell_asides(at);
         self.done();
         true
     }
@@ -105,7 +106,14 @@ impl MessageReceiver {
     #[cold]
     pub(super) fn aside_done(&mut self, found: usize) {
         self.asides[found].over = true;
+        self.tell_asides(self.asides[found].at);
         self.set_next();
+    }
+
+    /// Tells the senders of a share how many of its messages are set aside.
+    fn tell_asides(&self, at: usize) {
+        let count = self.asides.iter().filter(|aside| aside.at == at && !aside.over).count();
+        self.states[at].share.set_asides(count as u64);
     }
 
     /// Gives up the messages whose senders have died without publishing them.
@@ -120,5 +128,6 @@ impl MessageReceiver {
                 self.counts.skips.up();
             }
         }
+        (0..self.states.len()).for_each(|at| self.tell_asides(at));
     }
 }

@@ -65,16 +65,16 @@ impl MessageReceiver {
             false if room + envelope.payload_size() <= INLINE_BYTES => {
                 Some(header.wrapping_add(room))
             }
-            false => self.payload_outside(envelope.payload_size(), ticket),
+            false => self.payload_outside(envelope, ticket),
         }
     }
 
     /// payload(), for a payload that does not lie in the slot.
     #[inline(never)]
-    fn payload_outside(&self, size: usize, ticket: u64) -> Option<*const u8> {
-        let state = &self.states[self.at];
-        let place = self.message_area.payload(state.number, state.share.index(ticket));
-        (size <= self.largest_payload()).then_some(place.cast_const())
+    fn payload_outside(&self, envelope: &Envelope, ticket: u64) -> Option<*const u8> {
+        let (state, area) = (&self.states[self.at], &self.message_area);
+        let place = area.place_to_read(state.number, &state.share, ticket, envelope);
+        (envelope.payload_size() <= self.largest_payload()).then_some(place)
     }
 
     /// Gives the next usual messages of the current share to a consumer: up to `most`, within the

@@ -7,6 +7,7 @@ use crate::util::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
 mod asides;
+mod near;
 
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -18,8 +19,11 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 struct Area {
     send: AtomicU64,
     recv: AtomicU64,
+    asides: AtomicU64,
     claims: Vec<AtomicU64>,
     slots: Vec<Slot>,
+    /// The only near place: if a message has it, word 1 of its slot is 1.
+    near: UnsafeCell<u64>,
     /// What the senders' process has seen of RecvCNT.
     cached: AtomicU64,
     /// Ranks that are dead, one bit each.
@@ -38,8 +42,10 @@ fn area(slots: usize) -> Arc<Area> {
     let area = Area {
         send: AtomicU64::new(0),
         recv: AtomicU64::new(0),
+        asides: AtomicU64::new(0),
         claims: (0..slots).map(|_| AtomicU64::new(0)).collect(),
         slots: (0..slots).map(|_| Slot::fresh()).collect(),
+        near: UnsafeCell::new(0),
         cached: AtomicU64::new(FIRST),
         dead: AtomicU64::new(0),
         flag: WakeFlag::default(),
@@ -55,16 +61,8 @@ fn words(rank: u32) -> (u64, u64) {
 
 impl Area {
     fn share(&self) -> SlotShare<'_> {
-        let Area { send, recv, claims, slots, .. } = self;
-        SlotShare { send, recv, claims, slots }
-    }
-
-    fn write(&self, ticket: u64, rank: u32) {
-        self.share().slot(ticket).body().with_mut(|body| {
-            // SAFETY: the caller has the slot's ticket; loom reports a concurrent access.
-            let body = unsafe { &mut *body };
-            (body[0], body[BODY_WORDS - 1]) = words(rank);
-        });
+        let Area { send, recv, asides, claims, slots, .. } = self;
+        SlotShare { send, recv, asides, claims, slots }
     }
 
     /// Sends if there is credit; tries take_at_once() first, as senders do.
@@ -102,6 +100,7 @@ impl Area {
                 let body = unsafe { &*body };
                 let rank = body[0] as u32;
                 assert_eq!((body[0], body[BODY_WORDS - 1]), words(rank), "a message in pieces");
+                self.check_near(body[1] != 0, rank);
                 rank
             })
         })

@@ -7,6 +7,7 @@ use std::cell::Cell;
 struct Area {
     send: AtomicU64,
     recv: AtomicU64,
+    asides: AtomicU64,
     claims: Vec<AtomicU64>,
     slots: Vec<Slot>,
 }
@@ -19,6 +20,7 @@ impl Area {
         let area = Area {
             send: AtomicU64::new(0),
             recv: AtomicU64::new(0),
+            asides: AtomicU64::new(0),
             claims: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             slots: (0..slots).map(|_| Slot::fresh()).collect(),
         };
@@ -27,8 +29,8 @@ impl Area {
     }
 
     fn share(&self) -> SlotShare<'_> {
-        let Area { send, recv, claims, slots } = self;
-        SlotShare { send, recv, claims, slots }
+        let Area { send, recv, asides, claims, slots } = self;
+        SlotShare { send, recv, asides, claims, slots }
     }
 }
 
@@ -62,6 +64,19 @@ fn a_full_share_refuses_until_slots_are_given_back() {
 }
 
 /// A share whose counters begin elsewhere.
+#[test]
+fn a_near_place_belongs_to_one_ticket_at_a_time() {
+    let area = Area::new(4);
+    let share = area.share();
+    let near = |ahead: u64| share.is_near(FIRST.wrapping_add(ahead), 2);
+    assert_eq!([0, 1, 2, 3].map(near), [true, true, false, false]);
+    share.give_back(FIRST.wrapping_add(1));
+    assert_eq!([0, 1, 2, 3].map(near), [false, true, true, false]);
+    share.set_asides(1);
+    assert_eq!([0, 1, 2, 3].map(near), [false; 4], "the one set aside may use any place");
+    assert!(!share.is_near(FIRST.wrapping_add(1), 4), "as many places as slots");
+}
+
 fn moved_to(slots: usize, first: u64) -> Area {
     let area = Area::new(slots);
     area.send.store(first, Ordering::Relaxed);
