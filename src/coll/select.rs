@@ -168,7 +168,9 @@ pub const LEVELS: &[Row] = &[
     row(Operation::Reduce, MANY, LARGE, "two_level", ONCE_PER_NODE),
     row(Operation::Allreduce, MANY, LARGE, "two_level", ONCE_PER_NODE),
     row(Operation::Allgather, MANY, LARGE, "two_level", ONCE_PER_NODE),
+    row(Operation::Alltoall, FEW, 16 << 10, "two_level", ONE_MESSAGE),
     row(Operation::Alltoall, 256, 512, "two_level", ONE_MESSAGE),
+    row(Operation::ReduceScatter, FEW, 1 << 20, "two_level", ONCE_PER_NODE),
     row(Operation::ReduceScatter, MANY, 8 << 10, "two_level", ONCE_PER_NODE),
 ];
 
