@@ -25,7 +25,7 @@ check-rust:
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
 	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
-	$(CARGO) test --locked --quiet --features simulated
+	+$(CARGO) test --locked --quiet --features simulated
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 # The number of models is checked first, since a model that is not compiled cannot fail.

@@ -63,7 +63,6 @@ fn a_full_share_refuses_until_slots_are_given_back() {
     assert_eq!((tally.reads.get(), tally.lost.get()), (2, 0));
 }
 
-/// A share whose counters begin elsewhere.
 #[test]
 fn a_near_place_belongs_to_one_ticket_at_a_time() {
     let area = Area::new(4);
@@ -77,6 +76,7 @@ fn a_near_place_belongs_to_one_ticket_at_a_time() {
     assert!(!share.is_near(FIRST.wrapping_add(1), 4), "as many places as slots");
 }
 
+/// A share whose counters begin elsewhere.
 fn moved_to(slots: usize, first: u64) -> Area {
     let area = Area::new(slots);
     area.send.store(first, Ordering::Relaxed);
