@@ -28,7 +28,7 @@ use crate::coll::team::Team;
 use crate::core::background::Task;
 use crate::engine::completion::{self, Completion};
 use crate::fail;
-use crate::transport::address::Address;
+use crate::transport::address::{ANY, Address, Key};
 use crate::util::reserve;
 use crate::util::status::{Error, Result};
 use std::collections::BTreeSet;
@@ -330,19 +330,22 @@ impl PlanBuilder<'_> {
         layout: &Layout,
         program: &Program,
     ) -> Places {
-        let mut places = [0; 10];
-        places[9] = program.turns.into();
-        let memories = self.memory(ways, layout, program);
-        for (at, (place, memory)) in places.chunks_mut(3).zip(memories).enumerate() {
-            let [key, offset, length] = memory;
-            // Each start names other buffers, of which other nodes do not know.
-            let bound = ways.get(at) == Some(&BufferUse::Bound);
-            place.copy_from_slice(&match key {
-                _ if bound => [0; 3],
-                0 => [made.place.key, made.place.offset + offset, length],
-                _ => memory,
-            });
-        }
+        let in_block =
+            |at: usize, length| [made.place.key, made.place.offset + layout.starts[at], length];
+        let sides =
+            [(self.checked.send.0, self.asked.send), (self.checked.receive.0, self.asked.receive)];
+        let side = |at: usize| match (ways[at], sides[at]) {
+            (BufferUse::Bounced, (bytes, _)) => in_block(at, bytes),
+            // A network reaches memory of any region, also if no rank of this node maps it.
+            (BufferUse::Mapped | BufferUse::Own, (bytes, user)) if Key(user.key) != ANY => {
+                [user.key, user.offset, bytes]
+            }
+            // Memory of no region, or a buffer that each start names.
+            _ => [0; 3],
+        };
+        let memories = [side(0), side(1), in_block(2, program.scratch)];
+        let mut places = [program.turns.into(); 10];
+        places[..9].copy_from_slice(memories.as_flattened());
         places
     }
 
