@@ -37,9 +37,9 @@ tools: $(TOOLS)
 
 # cargo decides whether the file must be built again, and does not touch it otherwise.
 $(BUILD)/cargo/lib/release/libllcl.a: FORCE
-	+@$(CARGO_LIB) $(QUIET)
+	@$(CARGO_LIB) $(QUIET)
 $(BUILD)/cargo/tools/tools/%: FORCE
-	+@$(CARGO_BIN) $(QUIET)
+	@$(CARGO_BIN) $(QUIET)
 # One cargo at a time: the second tool waits for the first and then has nothing to do.
 $(BUILD)/cargo/tools/tools/llcl-info: $(BUILD)/cargo/tools/tools/llcl-run
 

@@ -4,6 +4,8 @@
 #   check-all  both, and check-wire-table
 CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-wire check-examples check-python check-conduit check-mpi check-install
 MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
+# For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
+PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 
@@ -25,7 +27,7 @@ check-rust:
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
 	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
-	+$(CARGO) test --locked --quiet --features simulated
+	$(CARGO) test --locked --quiet --features simulated
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 # The number of models is checked first, since a model that is not compiled cannot fail.
@@ -56,7 +58,7 @@ ifneq ($(FORTRAN),)
 endif
 
 check-c: all
-	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
+	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
 	c_tests/run --build $(BUILD)
 	@echo "check-c: passed (C tests; each pair of values of their set-ups)"
 
@@ -67,12 +69,12 @@ check-python: all
 	@scripts/check-python $(BUILD)
 
 check-conduit: all conduit
-	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tests
+	$(MAKE) --no-print-directory $(PARALLEL) -C conduit/gasnet BUILD=$(abspath $(BUILD)) tests
 	@conduit/gasnet/tests/run $(abspath $(BUILD))
 	@conduit/gasnet/tests/run $(abspath $(BUILD)) wire
 
 check-c-rest: all
-	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
+	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
 	c_tests/run --rest --build $(BUILD)
 	@echo "check-c-rest: passed (C tests; the other set-ups)"
 
@@ -125,19 +127,19 @@ check-mpi: all
 
 # The tests of check-wire with processes on two nodes that MPI joins.
 check-mpi-c: all
-	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
+	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
 	@scripts/check-mpi $(BUILD) c_tests
 	@echo "$@: passed (C tests on two nodes that MPI joins)"
 
 check-conduit-mpi: all conduit
-	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tests
+	$(MAKE) --no-print-directory $(PARALLEL) -C conduit/gasnet BUILD=$(abspath $(BUILD)) tests
 	@scripts/check-mpi $(BUILD) conduit
 	@echo "$@: passed (the GASNet conduit's tests on two nodes that MPI joins)"
 
 check-wire-library: all
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 		$(MAKE) --no-print-directory BUILD=$(BUILD)/wire FEATURES=simulated library
-	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD))
+	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
 
 check-install: all
 	@scripts/check-install
@@ -154,7 +156,7 @@ check-tsan: SANITIZER = thread
 check-asan: SANITIZER = address
 check-tsan check-asan:
 	scripts/build-sanitized $(SANITIZER) $(BUILD)/$(SANITIZER)
-	$(MAKE) --no-print-directory -C c_tests BUILD=$(abspath $(BUILD)/$(SANITIZER)) programs \
+	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD)/$(SANITIZER)) programs \
 		CFLAGS_EXTRA=-fsanitize=$(SANITIZER) LLCL_LIBS="$$(cat $(BUILD)/$(SANITIZER)/lib/link)"
 	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
 	$(if $(BEHIND),. scripts/sanitizer-options && for nodes in 1 "1:remote=0 --nodes"; do \
@@ -164,7 +166,7 @@ check-tsan check-asan:
 # Not part of check-all: the conduit's tests in PAR, with ranks as processes, for races between threads of one rank.
 check-conduit-tsan: all
 	scripts/build-sanitized thread $(BUILD)/thread
-	$(MAKE) --no-print-directory -C conduit/gasnet BUILD=$(abspath $(BUILD)) tsan \
+	$(MAKE) --no-print-directory $(PARALLEL) -C conduit/gasnet BUILD=$(abspath $(BUILD)) tsan \
 		LLCL_LIBS="$$(cat $(BUILD)/thread/lib/link)"
 	. scripts/sanitizer-options && conduit/gasnet/tests/run $(abspath $(BUILD)) tsan
 	@echo "$@: passed (the conduit's tests, instrumented)"
