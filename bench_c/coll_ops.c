@@ -49,19 +49,19 @@ size_t coll_receive_bytes(coll_op_t op, size_t size, uint32_t ranks)
 
 int coll_sizes(coll_op_t op, uint32_t ranks, int quick, size_t sizes[COLL_MOST_SIZES])
 {
-    static const size_t full[] = {8, 1024, 65536, 1048576, 16777216}, few[] = {8, 1024, 65536, 1048576};
+    /* A quick run leaves the last one out. */
+    static const size_t all[] = {8, 1024, 65536, 1048576, 16777216};
     if (op == COLL_BARRIER) {
         sizes[0] = 0;
         return 1;
     }
-    const size_t *from = quick ? few : full;
     int count = 0;
     for (int i = 0; i < (quick ? 4 : 5); i++) {
-        size_t buffer = coll_send_bytes(op, from[i], ranks) > coll_receive_bytes(op, from[i], ranks)
-                            ? coll_send_bytes(op, from[i], ranks)
-                            : coll_receive_bytes(op, from[i], ranks);
-        if (buffer <= MOST_BUFFER && !(ranks > 2 && from[i] > 1048576 && op >= COLL_MAIN_SET))
-            sizes[count++] = from[i];
+        size_t buffer = coll_send_bytes(op, all[i], ranks) > coll_receive_bytes(op, all[i], ranks)
+                            ? coll_send_bytes(op, all[i], ranks)
+                            : coll_receive_bytes(op, all[i], ranks);
+        if (buffer <= MOST_BUFFER && !(ranks > 2 && all[i] > 1048576 && op >= COLL_MAIN_SET))
+            sizes[count++] = all[i];
     }
     return count;
 }
