@@ -124,8 +124,8 @@ impl AmSender {
     /// Sends a response to a peer, or parks it.
     pub fn respond(&self, peer: u32, frame: &Frame) {
         if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {
-            // Whoever is in the library sends it later, and may be about to sleep now: the thread
-            // `llcl-handlers`, or, while that one is in a long handler, a thread of the program.
+            // The thread `llcl-handlers` sends it later or, while that one is in a long handler, a
+            // thread of the program that waits in the library. Both may be about to sleep now.
             self.routes.fabric().own_words().requests.bell().ring();
             self.routes.waiters().touched_anything();
         }
