@@ -1,9 +1,9 @@
 # make check, make check-all and their parts. The last line of each part says that it passed; otherwise it fails.
-#   check      the checks that a contributor runs: everything once
-#   check-more the other checks of a release: models, sanitizers, and the set-ups that check leaves out
+#   check      the checks that a contributor runs
+#   check-more the other checks of a release: models, sanitizers, the simulated network, and the set-ups that check leaves out
 #   check-all  both, and check-wire-table
-CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-wire check-examples check-python check-conduit check-mpi check-install
-MORE = check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
+CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-examples check-python check-mpi check-install
+MORE = check-wire check-conduit check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
 # For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
