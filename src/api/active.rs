@@ -356,7 +356,7 @@ pub unsafe extern "C" fn llcl_am_wait(
 /// Whether a message has something that the short paths do not handle; 0: no. All fields are joined
 /// into one number, because a branch for each field would cost as much as reading it.
 #[inline(always)]
-fn uncommon(p: &llcl_am_params_t) -> u64 {
+pub(super) fn uncommon(p: &llcl_am_params_t) -> u64 {
     let what = u64::from(p.flags | p.kind)
         | p.on_local.as_engine().head()
         | p.on_complete.as_engine().head();

@@ -1,13 +1,13 @@
 //! 12. Messages at their receiver: how a handler reads a message and answers it.
 
-use crate::api::active::{llcl_am_params_t, llcl_am_t};
-use crate::api::guard::{given, guard, guard_value};
+use crate::api::active::{LLCL_AM_IDS, LLCL_AM_MEDIUM, llcl_am_params_t, llcl_am_t, uncommon};
+use crate::api::guard::{given, guard, guard_of, guard_value};
 use crate::api::memory::llcl_remote_t;
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::messages::{Parameters, Send, bytes, check_response};
 use crate::engine::messages::message::{Body, release, retain};
 use crate::fail;
-use crate::transport::frame::Frame;
+use crate::transport::frame::{Frame, HEADER, LARGEST};
 use std::ffi::c_void;
 
 /// A bit of llcl_am_view_t::flags: the sender has asked for a reply, or for a completion when the
@@ -114,7 +114,39 @@ pub unsafe extern "C" fn llcl_am_respond(
     message: *mut llcl_am_t,
     params: *const llcl_am_params_t,
 ) -> llcl_status_t {
-    guard(|| {
+    // SAFETY: as the caller promises.
+    match unsafe { respond_at_once(message, params) } {
+        true => LLCL_OK,
+        // SAFETY: as the caller promises.
+        false => unsafe { respond(message, params) },
+    }
+}
+
+/// Responds by a message that can be sent at once. False: nothing has happened; respond() takes
+/// other messages, and reports errors.
+///
+/// # Safety
+/// As of llcl_am_respond.
+#[inline(always)]
+unsafe fn respond_at_once(message: *const llcl_am_t, params: *const llcl_am_params_t) -> bool {
+    // SAFETY: the caller gives NULL or valid objects.
+    let (Some(message), Some(p)) = (unsafe { (message.as_ref(), params.as_ref()) }) else {
+        return false;
+    };
+    if uncommon(p) != 0 || p.id >= LLCL_AM_IDS || !has_bytes(p) {
+        return false;
+    }
+    // SAFETY: the caller gives as many bytes.
+    let (header, payload) =
+        unsafe { (bytes(p.header.cast(), p.header_size), bytes(p.payload.cast(), p.payload_size)) };
+    let (id, kind, absent) = (p.id as u16, LLCL_AM_MEDIUM as u8, p.payload.is_null());
+    message.0.respond_at_once(&Frame { id, kind, tag: 0, header, payload, label: p.tag, absent })
+}
+
+/// The rest of llcl_am_respond, a function of its own so that llcl_am_respond saves few registers.
+#[inline(never)]
+unsafe fn respond(message: *mut llcl_am_t, params: *const llcl_am_params_t) -> llcl_status_t {
+    guard_of("llcl_am_respond", || {
         // SAFETY: the caller gives NULL or valid objects.
         let (message, params) =
             unsafe { (&given(message, "message")?.0, given(params, "params")?) };
@@ -190,6 +222,14 @@ pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status
         unsafe { release(message.cast()) };
         Ok(())
     })
+}
+
+/// Whether header and payload are not too long, and there are bytes where their sizes say so.
+#[inline(always)]
+fn has_bytes(p: &llcl_am_params_t) -> bool {
+    let missing =
+        p.header.is_null() & (p.header_size != 0) | (p.payload.is_null() & (p.payload_size != 0));
+    !missing && p.header_size <= HEADER && p.payload_size <= LARGEST
 }
 
 impl llcl_am_params_t {

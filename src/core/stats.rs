@@ -62,7 +62,7 @@ impl Context {
             am_sent: counts.sent(),
             am_handled: counts.handled.get(),
             am_unknown: counts.unknown.get(),
-            am_replies: counts.replies.get(),
+            am_replies: counts.replies(),
             retry_no_credit: no_credit,
             retry_queue_full: queue_full,
             retry_no_tag: no_tag,

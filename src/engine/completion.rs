@@ -5,7 +5,6 @@ use crate::fail;
 use crate::transport::waiters::Waiters;
 use crate::util::narrow::narrow;
 use crate::util::own_word::own_word;
-use crate::util::pin::{hide_number, show_number};
 use crate::util::status::{Result, Status};
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
@@ -323,13 +322,7 @@ pub fn in_response() -> bool {
 /// Like enter(), for the handler of a response.
 #[inline(never)]
 pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
-    enter(function, || {
-        mine().responding.set(true);
-        hide_number();
-        call();
-        show_number();
-        mine().responding.set(false);
-    });
+    Callbacks::of_thread().enter_response(function, call);
 }
 
 /// Whether `count` more callbacks of this thread have room to wait. Checked inside a callback

@@ -54,10 +54,11 @@ impl Count {
 /// The counts of one context.
 #[derive(Default)]
 pub struct Counters {
-    /// Messages sent by the threads that have a line of their own, by thread and share.
-    sent: [CachePadded<[Count; SHARES]>; COUNTING],
-    /// Messages sent by the other threads, by share.
-    sent_by_others: CachePadded<[Count; SHARES]>,
+    /// Messages sent by the threads that have a line of their own, by thread and share; last the
+    /// replies and acknowledgements.
+    sent: [CachePadded<[Count; SHARES + 1]>; COUNTING],
+    /// Those of the other threads.
+    sent_by_others: CachePadded<[Count; SHARES + 1]>,
     /// Changes of a peer's SendCNT that failed or were taken back, by share.
     lost_updates: [Count; SHARES],
     /// Reads of a peer's RecvCNT.
@@ -66,8 +67,6 @@ pub struct Counters {
     pub credit_sleeps: Count,
     /// Wake-ups of a peer's receiver.
     pub wake_ups: Count,
-    /// Replies and acknowledgements.
-    pub replies: Count,
     /// Requests to owners of memory.
     pub owner_requests: Count,
     /// Refusals by reason: queue full, no tag, busy, no credit, connecting.
@@ -98,7 +97,7 @@ impl Counters {
     pub fn message_sent(&self, share: usize) {
         match thread_number() {
             Some(own) => self.message_sent_by(own, share),
-            None => self.other_sent(None, share),
+            None => self.other_sent(None, share % SHARES),
         }
     }
 
@@ -108,14 +107,23 @@ impl Counters {
         match own < COUNTING {
             // One living thread has the number.
             true => self.sent[own][share % SHARES].up_alone(1),
-            false => self.other_sent(Some(own), share),
+            false => self.other_sent(Some(own), share % SHARES),
+        }
+    }
+
+    /// A reply, a response or an acknowledgement was sent.
+    #[inline(always)]
+    pub fn replied(&self) {
+        match thread_number() {
+            Some(own) if own < COUNTING => self.sent[own][SHARES].up_alone(1),
+            own => self.other_sent(own, SHARES),
         }
     }
 
     /// Counts a message of a thread that has no line of its own.
     #[cold]
-    fn other_sent(&self, number: Option<usize>, share: usize) {
-        self.sent_by_others[share % SHARES].up();
+    fn other_sent(&self, number: Option<usize>, what: usize) {
+        self.sent_by_others[what].up();
         if number.is_none() {
             number_thread();
         }
@@ -127,10 +135,15 @@ impl Counters {
         self.lost_updates[share % SHARES].up();
     }
 
-    /// Messages sent with tickets of one share.
+    /// Messages sent with tickets of one share; of SHARES: replies.
     fn sent_of(&self, share: usize) -> u64 {
         let lines = self.sent.iter().chain([&self.sent_by_others]);
         lines.map(|line| line[share].get()).sum()
+    }
+
+    /// Replies and acknowledgements.
+    pub fn replies(&self) -> u64 {
+        self.sent_of(SHARES)
     }
 
     /// Messages sent.

@@ -101,8 +101,11 @@ pub fn shown_number() -> Option<usize> {
 
 /// See shown_number(). It first gives the thread a number, because a number that the thread got
 /// later would be shown.
+#[inline(always)]
 pub fn hide_number() {
-    number_thread();
+    if quick::get().is_null() {
+        number_thread();
+    }
     // SAFETY: as above.
     if let Some(pin) = unsafe { quick::get().as_ref() } {
         pin.shown.store(HIDDEN, Ordering::Relaxed);
@@ -110,6 +113,7 @@ pub fn hide_number() {
 }
 
 /// Ends hide_number().
+#[inline(always)]
 pub fn show_number() {
     // SAFETY: as above.
     if let Some(pin) = unsafe { quick::get().as_ref() } {

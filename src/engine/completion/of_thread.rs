@@ -2,6 +2,7 @@
 //! a thread-local pointer finds both.
 
 use super::{Trampoline, known, mine};
+use crate::util::pin::{hide_number, show_number};
 use std::cell::Cell;
 use std::ffi::c_void;
 
@@ -98,5 +99,17 @@ impl Callbacks<'_> {
     #[inline(always)]
     pub fn enter(&self, function: *const c_void, call: impl FnOnce()) {
         self.0.outermost(function, call);
+    }
+
+    /// Like enter(), for the handler of a response.
+    #[inline(always)]
+    pub fn enter_response(&self, function: *const c_void, call: impl FnOnce()) {
+        self.0.outermost(function, || {
+            self.0.responding.set(true);
+            hide_number();
+            call();
+            show_number();
+            self.0.responding.set(false);
+        });
     }
 }

@@ -203,6 +203,21 @@ impl Message {
         Ok(())
     }
 
+    /// Like respond(), if the response can be sent at once, and the requester does not wait for its
+    /// end. False: nothing has happened.
+    #[inline(always)]
+    pub fn respond_at_once(&self, frame: &Frame) -> bool {
+        // Without a tag only the handler's thread changes the state, see reply().
+        if self.arrived.response || self.arrived.tag() != 0 || self.is(u8::MAX) {
+            return false;
+        }
+        let sent = self.post().respond_at_once(self.arrived.source(), frame);
+        if sent {
+            self.state.store(RESPONDED | ANSWERED, Ordering::Relaxed);
+        }
+        sent
+    }
+
     /// Fails if a response of this size does not fit, or if the requester, if it was contacted, has
     /// no handler of this number.
     pub fn check_response(&self, id: u32, payload_size: usize) -> Result<()> {

@@ -121,6 +121,18 @@ impl AmSender {
         true
     }
 
+    /// Sends a response to a peer that is contacted and has the handler, if there is credit.
+    /// Otherwise nothing has happened.
+    #[inline(always)]
+    pub fn respond_at_once(&self, peer: u32, frame: &Frame) -> bool {
+        let fabric = self.routes.fabric();
+        let Some(message_sender) = fabric.known_sender(peer) else { return false };
+        frame.payload.len() <= message_sender.medium()
+            && message_sender.head().has_handler(frame.id.into())
+            && !fabric.is_dead(peer)
+            && self.put(message_sender, Class::Responses, frame)
+    }
+
     /// Sends a response to a peer, or parks it.
     pub fn respond(&self, peer: u32, frame: &Frame) {
         if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {

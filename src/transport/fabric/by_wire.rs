@@ -371,7 +371,7 @@ impl Carrier for Endpoint {
         let taken = Endpoint::put(self, to.peer(), class, frame, to.medium());
         match class {
             Class::Requests if taken => counts.message_sent(0),
-            Class::Responses | Class::Replies if taken => counts.replies.up(),
+            Class::Responses | Class::Replies if taken => counts.replied(),
             _ => {}
         }
         taken

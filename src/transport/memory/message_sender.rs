@@ -253,7 +253,7 @@ impl<'a> MessageSender<'a> {
         self.wake(flag, flag.bell(), counts);
         match at {
             LARGE => counts.message_sent(0),
-            _ => counts.replies.up(),
+            _ => counts.replied(),
         }
         true
     }
@@ -334,7 +334,7 @@ impl<'a> MessageSender<'a> {
         let counted = Counted(counts, SHARES - 1);
         let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &counted) else { return false };
         self.fill(share, REPLIES, ticket, frame);
-        counts.replies.up();
+        counts.replied();
         self.wake(&self.message_area.head.replies, self.progress, counts);
         true
     }
@@ -405,7 +405,7 @@ impl<'a> MessageSender<'a> {
     #[inline(always)]
     fn fill(&self, share: &SlotShare, at: usize, ticket: u64, frame: &Frame) {
         if !frame.payload.is_empty() || frame.header.len() != 8 {
-            return self.fill_with_bytes(*share, at, ticket, *frame);
+            return self.fill_with_bytes(share, at, ticket, *frame);
         }
         let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
         // SAFETY: the caller has the slot's ticket, so no other thread uses the slot until it is
@@ -421,7 +421,7 @@ impl<'a> MessageSender<'a> {
     /// fill() for any header and payload. Not inlined: a call of a copy function inside fill()
     /// would make the short path slower.
     #[inline(never)]
-    fn fill_with_bytes(&self, share: SlotShare, at: usize, ticket: u64, frame: Frame) {
+    fn fill_with_bytes(&self, share: &SlotShare, at: usize, ticket: u64, frame: Frame) {
         let (header, payload) = (frame.header, frame.payload);
         debug_assert!(header.len() <= HEADER);
         // The sum is at most HEADER + 7, so it does not overflow.
@@ -430,7 +430,7 @@ impl<'a> MessageSender<'a> {
         let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
         let mut envelope = Envelope::of(&frame, self.source);
         let place = match room + payload.len() > INLINE_BYTES {
-            true => self.message_area.place_to_write(at, &share, ticket, &mut envelope),
+            true => self.message_area.place_to_write(at, share, ticket, &mut envelope),
             false => bytes.wrapping_add(room),
         };
         // SAFETY: as in fill(); callers have checked that the header has at most HEADER bytes, and

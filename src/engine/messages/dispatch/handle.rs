@@ -48,7 +48,7 @@ impl Dispatcher {
 
     /// Ends this rank's request `tag` after its response was handled, or was refused.
     #[inline]
-    fn responded(&self, tag: u64, status: Status) {
+    pub(super) fn responded(&self, tag: u64, status: Status) {
         if tag == 0 {
             return;
         }

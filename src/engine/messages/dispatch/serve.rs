@@ -6,7 +6,7 @@ use crate::engine::completion::Callbacks;
 use crate::engine::messages::message::Message;
 use crate::engine::role::Held;
 use crate::transport::frame::{Arrived, IDS};
-use crate::transport::memory::message_receiver::{Consumer, MessageReceiver};
+use crate::transport::memory::message_receiver::Consumer;
 use crate::transport::waiters::Waiters;
 use crate::util::counters::Count;
 use crate::util::status::Status;
@@ -45,12 +45,13 @@ impl Dispatcher {
             if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
                 return count;
             }
-            if requests.response_is_next() {
-                self.serve_response(&mut requests);
-            } else if self.post.parked.has_room()
-                && let ran = self.run(&mut requests, most - count, done)
-                && ran > 0
-            {
+            let responses = requests.response_is_next();
+            let ran = match responses {
+                true => self.run_responses(&mut requests, most - count, done),
+                false if self.post.parked.has_room() => self.run(&mut requests, most - count, done),
+                false => 0,
+            };
+            if ran > 0 {
                 count += ran;
                 if count - lingered < MANY && !requests.is_ready() {
                     // A message by itself, most likely. Its sender may wait for the answer, which
@@ -58,6 +59,9 @@ impl Dispatcher {
                     return count;
                 }
                 continue;
+            }
+            if responses {
+                self.serve_response(&mut requests);
             } else if self.post.parked.has_room()
                 && let Some(request) = requests.message_receiver.peek()
             {
@@ -82,7 +86,7 @@ impl Dispatcher {
     }
 
     /// Handles requests of kind MEDIUM one after the other, as long as MessageReceiver::run() finds
-    /// them and nothing else is due; returns their number.
+    /// them, no response has come, and the responses to them could be parked; returns their number.
     #[inline(always)]
     fn run(
         &self,
@@ -91,21 +95,23 @@ impl Dispatcher {
         done: &impl Fn() -> bool,
     ) -> usize {
         let Requests { message_receiver, responses, table, notified } = &mut **requests;
-        let mut run = Run {
-            dispatcher: self,
-            table,
-            responses,
-            notified,
-            callbacks: Callbacks::of_thread(),
-            waiters: self.post.routes.waiters(),
-            handled: &self.post.counts.handled,
-            message: Message::new(&self.post, &Arrived::NONE),
-            done,
-        };
-        message_receiver.run(most, &mut run)
+        let ends = || !self.post.parked.has_room() || responses.is_ready() || done();
+        message_receiver.run(most, &mut Run::<_, false>::new(self, table, notified, ends))
     }
 
-    /// Handles the next response, under the role.
+    /// Like run(), for responses, which come before requests.
+    #[inline(never)]
+    fn run_responses(
+        &self,
+        requests: &mut Held<'_, Requests, false>,
+        most: usize,
+        done: &impl Fn() -> bool,
+    ) -> usize {
+        let Requests { responses, table, notified, .. } = &mut **requests;
+        responses.run(most, &mut Run::<_, true>::new(self, table, notified, done))
+    }
+
+    /// Handles the next response, under the role, whatever its kind.
     #[inline(never)]
     fn serve_response(&self, requests: &mut Held<'_, Requests, false>) {
         if let Some(response) = requests.responses.peek() {
@@ -143,20 +149,38 @@ impl Dispatcher {
     }
 }
 
-/// Calls the handlers of requests that follow each other, all with one Message object.
-struct Run<'a, D> {
+/// Calls the handlers of requests, or of responses, that follow each other, all with one Message
+/// object.
+struct Run<'a, E, const RESPONSES: bool> {
     dispatcher: &'a Dispatcher,
     table: &'a [Cell<Entry>; IDS],
-    responses: &'a MessageReceiver,
     notified: &'a mut Notified,
     callbacks: Callbacks<'a>,
     waiters: &'a Waiters,
     handled: &'a Count,
     message: Message,
-    done: D,
+    /// Whether something else is due.
+    ends: E,
 }
 
-impl<D: Fn() -> bool> Consumer for Run<'_, D> {
+impl<'a, E: Fn() -> bool, const RESPONSES: bool> Run<'a, E, RESPONSES> {
+    #[inline(always)]
+    fn new(
+        dispatcher: &'a Dispatcher,
+        table: &'a [Cell<Entry>; IDS],
+        notified: &'a mut Notified,
+        ends: E,
+    ) -> Self {
+        let (post, callbacks) = (&dispatcher.post, Callbacks::of_thread());
+        let (waiters, handled) = (post.routes.waiters(), &post.counts.handled);
+        let message = Message::new(post, &Arrived::NONE);
+        Run { dispatcher, table, notified, callbacks, waiters, handled, message, ends }
+    }
+}
+
+impl<E: Fn() -> bool, const RESPONSES: bool> Consumer for Run<'_, E, RESPONSES> {
+    const RESPONSES: bool = RESPONSES;
+
     #[inline(always)]
     unsafe fn consume(&mut self, arrived: Arrived) -> bool {
         let Entry { handler, data, .. } = self.table[usize::from(arrived.id()) % IDS].get();
@@ -165,12 +189,20 @@ impl<D: Fn() -> bool> Consumer for Run<'_, D> {
         };
         self.message.renew(arrived);
         let to = &raw mut self.message;
+        let name = handler as *const c_void;
         // SAFETY: as in Dispatcher::handle().
-        self.callbacks.enter(handler as *const c_void, || unsafe { handler(to, data) });
+        let call = || unsafe { handler(to, data) };
+        match RESPONSES {
+            true => self.callbacks.enter_response(name, call),
+            false => self.callbacks.enter(name, call),
+        }
         // As in Dispatcher::count_handled(): parallel handlers never come here, so only this thread
         // counts.
         self.handled.up_alone(1);
-        self.message.close(Status::OK);
+        match RESPONSES {
+            true => self.dispatcher.responded(arrived.tag(), Status::OK),
+            false => self.message.close(Status::OK),
+        }
         if self.waiters.any() {
             self.dispatcher.notify_in_time(self.notified);
         }
@@ -180,9 +212,6 @@ impl<D: Fn() -> bool> Consumer for Run<'_, D> {
     #[inline(always)]
     fn goes_on(&mut self) -> bool {
         // Its handler may have parked a response.
-        self.dispatcher.post.parked.has_room()
-            && !self.responses.is_ready()
-            && self.dispatcher.registering.load(Ordering::Relaxed) == 0
-            && !(self.done)()
+        self.dispatcher.registering.load(Ordering::Relaxed) == 0 && !(self.ends)()
     }
 }

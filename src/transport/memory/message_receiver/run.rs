@@ -8,6 +8,9 @@ use crate::transport::memory::slots::{Slot, mark, next_mark};
 
 /// Consumes the messages of a run.
 pub trait Consumer {
+    /// Whether the messages are responses.
+    const RESPONSES: bool;
+
     /// Consumes a message. False: the message stays in its slot, for peek() and done().
     ///
     /// # Safety
@@ -80,7 +83,8 @@ impl MessageReceiver {
     /// Gives the next usual messages of the current share to a consumer: up to `most`, within the
     /// share's turn, and until a lot of slots is to be given back. Returns how many were consumed.
     #[inline(always)]
-    pub fn run(&mut self, most: usize, consumer: &mut impl Consumer) -> usize {
+    pub fn run<C: Consumer>(&mut self, most: usize, consumer: &mut C) -> usize {
+        debug_assert_eq!(C::RESPONSES, self.class == Class::Responses);
         let (batch, none) = (self.batch, self.current_aside.is_some() || !self.is_ready());
         let (mut slot, mut awaited) = (self.slot, self.awaited);
         let state = self.current();
@@ -100,7 +104,7 @@ impl MessageReceiver {
                 break;
             }
             let Some(payload) = self.payload(&envelope, header, awaited >> 1) else { break };
-            let arrived = Arrived { envelope, header, payload, response: false };
+            let arrived = Arrived { envelope, header, payload, response: C::RESPONSES };
             // SAFETY: the slot is published, and is given back after the run.
             if !unsafe { consumer.consume(arrived) } {
                 break;
