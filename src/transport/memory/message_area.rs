@@ -2,13 +2,14 @@
 //! senders wake sleeping receivers ([`WakeFlag`]) and receivers wake sleeping senders ([`Credit`],
 //! [`WakeRequests`]), the counters of the shares, and the places of claims, slots and payloads.
 
-use crate::transport::frame::{Envelope, IDS};
+use crate::transport::frame::IDS;
 use crate::transport::memory::slots::{FIRST, Slot, SlotShare};
 use crate::util::bell::Bell;
 use crate::util::counters::SHARES;
 use crate::util::fence::{heavy_fence, light_fence};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
+mod places;
 mod sizes;
 mod wake_requests;
 
@@ -333,50 +334,6 @@ impl<'a> MessageArea<'a> {
         let (send, received) = (&self.head.hosted[0].0, &self.head.received[0]);
         let (recv, asides) = (&received.count, &received.asides);
         SlotShare { send, recv, asides, claims: &[], slots: &[] }
-    }
-
-    /// Where the sender of a ticket writes a payload that does not fit into the slot. Notes in the
-    /// envelope whether this is a near place.
-    #[inline(always)]
-    pub fn place_to_write(
-        &self,
-        number: usize,
-        share: &SlotShare,
-        ticket: u64,
-        envelope: &mut Envelope,
-    ) -> *mut u8 {
-        if share.is_near(ticket, self.sizes.near_of(number)) {
-            envelope.set_near();
-            return self.near_place(number, ticket);
-        }
-        self.place(number, share.index(ticket))
-    }
-
-    /// Where the receiver reads such a payload. The envelope may have any content.
-    #[inline(always)]
-    pub fn place_to_read(
-        &self,
-        number: usize,
-        share: &SlotShare,
-        ticket: u64,
-        envelope: &Envelope,
-    ) -> *const u8 {
-        match envelope.is_near() && self.sizes.near_of(number) > 0 {
-            true => self.near_place(number, ticket),
-            false => self.place(number, share.index(ticket)),
-        }
-    }
-
-    /// The place of the payload of slot `index` of a share.
-    #[inline(always)]
-    pub fn place(&self, share: usize, index: usize) -> *mut u8 {
-        self.payloads.wrapping_add(self.sizes.payload_at(share, index))
-    }
-
-    /// The near place of a ticket, see [`SlotShare::is_near`].
-    #[inline(always)]
-    pub fn near_place(&self, share: usize, ticket: u64) -> *mut u8 {
-        self.payloads.wrapping_add(self.sizes.near_at(share, ticket))
     }
 }
 

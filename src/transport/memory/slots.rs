@@ -191,6 +191,12 @@ impl<'a> SlotShare<'a> {
         ticket as usize & (self.slots.len() - 1)
     }
 
+    /// How often the slots were used before a ticket, modulo 2^63 divided by their number.
+    #[inline(always)]
+    pub fn round(&self, ticket: u64) -> u64 {
+        ticket >> self.slots.len().trailing_zeros()
+    }
+
     /// Whether a sender may take a ticket: RecvCNT <= ticket < RecvCNT + N, where `taken` is
     /// RecvCNT. A ticket may be below RecvCNT, since SendCNT may be old.
     #[inline(always)]
