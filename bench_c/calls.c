@@ -123,8 +123,8 @@ __attribute__((noinline)) void calls_alone_send(llcl_context_t *context, const l
 
 __attribute__((noinline)) void calls_alone_take(llcl_context_t *context) { llcl_am_poll(context, BATCH, NULL); }
 
-/* A request that is answered by a response. In a round trip one rank sends the request and takes the response, and the
- * other takes the request, whose handler sends the response. */
+/* A request that is answered by a response. In a round trip one rank sends the request and takes
+ * the response, and the other takes the request, whose handler sends the response. */
 static void answer(llcl_am_t *message, void *response) { llcl_am_respond(message, response); }
 
 __attribute__((noinline)) void calls_asked_send(llcl_context_t *context, const llcl_am_params_t *message)

@@ -55,11 +55,11 @@ impl MessageArea<'_> {
     }
 }
 
-/// The offset of a payload of `size` bytes in a place of LARGEST bytes. It moves from round to round
-/// of the slots, so that messages use all bytes of the places before they use bytes again: the lines
-/// that a sender writes are then, most likely, in the cache that all cores share and not in the
-/// receiver core's own, from where they come more slowly (docs/flow-control.md, Memory). Any size is
-/// allowed, since a peer may have written it; if it is at most LARGEST, the payload fits.
+/// The offset of a payload of `size` bytes in a place of LARGEST bytes. It moves from round to
+/// round of the slots, so that messages use all bytes of the places before they use bytes again.
+/// The lines that a sender writes are then, most likely, in the cache that all cores share and not
+/// in the receiver core's own, from where they come more slowly (docs/flow-control.md, Memory). Any
+/// size is allowed, since a peer may have written it; if it is at most LARGEST, the payload fits.
 fn within_large(round: u64, size: usize) -> usize {
     (round as usize).wrapping_mul(size.next_power_of_two()) & (LARGEST - 1)
 }
