@@ -349,9 +349,13 @@ impl MpiLane {
                     None => {}
                 }
             }
-            Single::Served { region, .. } => self.remote.release(Some(region)),
+            Single::Served { peer, region } => {
+                self.remote.release(Some(region));
+                self.events.push_back(Event::about(Event::SERVED, peer));
+            }
             Single::Stored { peer, index, region, refused, notice } => {
                 self.remote.release(region);
+                self.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
                     let status = if refused.is_some() { Status::ERR_KEY } else { Status::OK };
                     let notice = notice.filter(|_| status == Status::OK);
