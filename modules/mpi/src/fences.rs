@@ -47,6 +47,9 @@ impl MpiLane {
     /// cancelled the receives, but MPI cannot cancel one that it has matched. If the peer's process
     /// lives on, and its bytes come later than `LATE`, MPI writes them to the receive's memory.
     pub(crate) fn end_fences(&mut self) {
+        if self.remote.fences.is_empty() {
+            return;
+        }
         let now = Instant::now();
         let over = self.is_over();
         let due: Vec<u32> = (self.remote.fences.iter())

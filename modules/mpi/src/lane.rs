@@ -260,6 +260,9 @@ impl MpiLane {
     /// Posts what other threads have left for the thread that may call MPI: commands in a row for
     /// one peer and class together.
     fn catch_up(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
         let mut left = std::mem::take(&mut self.waiting);
         while let Some((peer, class)) = left.front().map(|it| (it.peer, it.class)) {
             let row = left.iter().take_while(|it| (it.peer, it.class) == (peer, class));
@@ -295,11 +298,10 @@ impl MpiLane {
 
     /// Lets MPI progress, and handles each send and receive that MPI has ended.
     pub(crate) fn advance(&mut self) {
-        let ended = match self.requests.test() {
-            Ok(ended) => ended,
-            Err((status, why)) => return self.tell_failure(status, &why),
-        };
-        for ended in ended {
+        if let Err((status, why)) = self.requests.test() {
+            return self.tell_failure(status, &why);
+        }
+        while let Some(ended) = self.requests.ended.pop_front() {
             match ended {
                 Ended::Came(came) => match came.class {
                     REQUESTS => self.requested(came),

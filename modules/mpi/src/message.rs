@@ -46,10 +46,11 @@ pub(crate) fn outcome(number: u32, status: i32) -> u64 {
 pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    /// A message with a head and no entries.
-    pub(crate) fn new() -> Message {
-        let mut bytes = Vec::with_capacity(USUAL);
-        bytes.resize(HEAD, 0);
+    /// A message with a head and no entries, in the memory of an earlier one if there is any.
+    pub(crate) fn new(earlier: Option<Vec<u8>>) -> Message {
+        let mut bytes = earlier.unwrap_or_else(|| Vec::with_capacity(USUAL));
+        bytes.clear();
+        bytes.extend([0; HEAD]);
         Message(bytes)
     }
 
@@ -63,15 +64,15 @@ impl Message {
         after <= MESSAGE_MOST || self.size() <= SHORT && after <= FRAME_MOST
     }
 
-    pub(crate) fn put(&mut self, words: &[u64]) {
-        words.iter().for_each(|word| self.0.extend(word.to_ne_bytes()));
+    pub(crate) fn put<const N: usize>(&mut self, words: [u64; N]) {
+        self.0.extend_from_slice(words.map(u64::to_ne_bytes).as_flattened());
     }
 
     /// Adds the notice of a write.
     pub(crate) fn put_notice(&mut self, command: &Command) {
         let words = u64::from(command.flags & Command::WORDS != 0);
-        self.put(&[u64::from(command.notice) << 1 | words]);
-        self.put(&command.words);
+        self.put([u64::from(command.notice) << 1 | words]);
+        self.put(command.words);
     }
 
     /// Adds bytes, and pads them to whole words.
@@ -84,7 +85,7 @@ impl Message {
             // returns halves of two values. Acquire pairs with the Release in store().
             // SAFETY: as the caller promises; aligned.
             let word = unsafe { &*from.cast::<AtomicU64>() }.load(Ordering::Acquire);
-            return self.put(&[word]);
+            return self.put([word]);
         }
         // SAFETY: as the caller promises.
         self.0.extend(unsafe { std::slice::from_raw_parts(from, size as usize) });

@@ -23,11 +23,14 @@ fn words(code: i32) -> String {
 }
 
 /// Makes a failure of any code but MPI_SUCCESS. `what`: the function of MPI that returned it.
+#[inline]
 pub fn check(what: &str, code: i32) -> Result<(), Failure> {
-    match code {
-        0 => Ok(()),
-        _ => Err((Status::ERR_SYSTEM, format!("{what}: {}", words(code)))),
-    }
+    if code == 0 { Ok(()) } else { Err(failure(what, code)) }
+}
+
+#[cold]
+fn failure(what: &str, code: i32) -> Failure {
+    (Status::ERR_SYSTEM, format!("{what}: {}", words(code)))
 }
 
 fn flag(call: unsafe extern "C" fn(*mut i32) -> i32) -> bool {

@@ -13,12 +13,11 @@
 
 use crate::lane::MpiLane;
 use crate::message::{
-    KIND_BITS, Message, NOTICE, WITH_NOTICE, WRITE, ended_and_answer, head_of, outcome, store,
-    take, take_bytes,
+    KIND_BITS, NOTICE, WITH_NOTICE, WRITE, ended_and_answer, head_of, outcome, store, take,
+    take_bytes,
 };
 use crate::requests::{Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
-use crate::unsent::Answer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -88,7 +87,7 @@ pub struct Remote {
     free: Vec<u32>,
     /// Large operations of this rank whose message MPI has not ended.
     pub(crate) transfers: usize,
-    /// Unanswered requests, by peer.
+    /// Unanswered requests, by each peer that this rank has sent one.
     pub(crate) open: BTreeMap<u32, u32>,
     /// Large operations of peers whose message MPI has not ended.
     pub(crate) served: usize,
@@ -224,7 +223,7 @@ impl MpiLane {
             let number = self.remote.add(operation);
             let kind = u64::from(write) * WRITE + u64::from(notices) * WITH_NOTICE;
             let number_and_kind = u64::from(number) << KIND_BITS | kind;
-            message.put(&[number_and_kind, size, command.remote, command.wire[0]]);
+            message.put([number_and_kind, size, command.remote, command.wire[0]]);
             if notices {
                 message.put_notice(command);
             }
@@ -285,9 +284,6 @@ impl MpiLane {
             && let Some(open) = self.remote.open.get_mut(&peer)
         {
             *open = open.saturating_sub(ended as u32);
-            if *open == 0 {
-                self.remote.open.remove(&peer);
-            }
         }
         while let Some([outcome, size]) = take(&mut left) {
             let Some(bytes) = take_bytes(&mut left, size) else { break };
@@ -361,9 +357,9 @@ impl MpiLane {
                     let notice = notice.filter(|_| status == Status::OK);
                     let answers = notice.is_some_and(|notice| self.notice((peer, index), notice));
                     if !answers {
-                        let mut message = Message::new();
-                        message.put(&[outcome(index, status), 0]);
-                        self.send_answer(peer, Answer { message, ended: 0 });
+                        let mut answer = self.new_answer();
+                        answer.message.put([outcome(index, status), 0]);
+                        self.send_answer(peer, answer);
                     }
                 }
             }

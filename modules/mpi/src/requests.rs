@@ -18,6 +18,8 @@ use std::mem::MaybeUninit;
 
 /// The receives that are posted.
 pub const RECEIVES: usize = 32;
+/// Most buffers that are kept for requests and answers.
+const MESSAGES: usize = 8;
 /// The number of the oldest receives that each call of test() asks about.
 const HEADS: usize = 4;
 /// Once in so many calls test() asks MPI_Testsome about all receives, even if there are no singles
@@ -54,7 +56,7 @@ pub enum Single {
     /// Sends a frame. libllcl keeps its bytes until the event DONE.
     Frame { tag: u64, peer: u32 },
     /// Sends a request or an answer.
-    Message(#[expect(dead_code, reason = "MPI reads it")] Vec<u8>),
+    Message(Vec<u8>),
     /// Receives the bytes of this rank's large read with this number.
     Read(u32),
     /// Sends the bytes of this rank's large write with this number.
@@ -96,14 +98,15 @@ pub struct Requests {
     overtaken: Vec<Receive>,
     /// Boxes for receives.
     spare: Vec<Box<[u8]>>,
+    /// Memory of requests and answers that MPI has sent at once, for the next ones.
+    messages: Vec<Vec<u8>>,
     singles: Vec<Single>,
     /// The requests of the singles, at the same indices.
     handles: Vec<ffi::MPI_Request>,
     /// How many singles are frames.
     pub frames: usize,
-    /// Singles that have ended and that test() has not returned yet, and whether they count as
-    /// cancelled.
-    ended: Vec<(Single, bool)>,
+    /// The requests that have ended, for the caller of test(), which takes them out.
+    pub ended: VecDeque<Ended>,
     pub failures: Failures,
     /// How often test() was called.
     turns: u32,
@@ -117,10 +120,11 @@ impl Requests {
             receives: VecDeque::new(),
             overtaken: Vec::new(),
             spare: Vec::new(),
+            messages: Vec::new(),
             singles: Vec::new(),
             handles: Vec::new(),
             frames: 0,
-            ended: Vec::new(),
+            ended: VecDeque::new(),
             failures: Failures::new(communicator.handle),
             communicator,
             turns: 0,
@@ -216,8 +220,13 @@ impl Requests {
     fn look_once(&mut self, single: Single, mut handle: ffi::MPI_Request) -> Result<(), Failure> {
         match asked::test(&mut handle, &mut self.failures) {
             Ok(None) => self.add(single, handle),
-            Ok(Some(End::Well(_))) if matches!(single, Single::Message(_)) => {}
-            Ok(Some(end)) => self.ended.push((single, matches!(end, End::Dead))),
+            Ok(Some(end)) => match (single, end) {
+                (Single::Message(bytes), End::Well(_)) if self.messages.len() < MESSAGES => {
+                    self.messages.push(bytes);
+                }
+                (Single::Message(_), End::Well(_)) => {}
+                (single, end) => self.has_ended(single, matches!(end, End::Dead)),
+            },
             Err(failure) => {
                 // MPI may still read the bytes.
                 self.add(single, handle);
@@ -242,10 +251,15 @@ impl Requests {
                 if !self.failures.has(peer) {
                     return Err(failure);
                 }
-                self.ended.push((single, true));
+                self.has_ended(single, true);
             }
         }
         Ok(())
+    }
+
+    /// The memory of an earlier request or answer.
+    pub fn spare_message(&mut self) -> Option<Vec<u8>> {
+        self.messages.pop()
     }
 
     /// Begins to send a request or an answer.
@@ -285,43 +299,46 @@ impl Requests {
 
     /// All singles. The caller may replace one, but must keep the boxes that MPI uses.
     pub fn singles(&mut self) -> impl Iterator<Item = &mut Single> {
-        self.singles.iter_mut().chain(self.ended.iter_mut().map(|(single, _)| single))
+        let of_ended = |ended| match ended {
+            &mut Ended::Single { ref mut single, .. } => Some(single),
+            Ended::Came(_) => None,
+        };
+        self.singles.iter_mut().chain(self.ended.iter_mut().filter_map(of_ended))
     }
 
-    /// Returns the requests that have ended. MPI progresses inside this call.
-    pub fn test(&mut self) -> Result<Vec<Ended>, Failure> {
-        let mut all: Vec<Ended> = (self.ended.drain(..))
-            .map(|(single, cancelled)| Ended::Single { single, cancelled })
-            .collect();
-        while all.len() < HEADS
-            && let Some(came) = self.test_front()?
-        {
-            all.push(came);
-        }
-        self.turns = self.turns.wrapping_add(1);
-        if !self.handles.is_empty()
-            || !self.overtaken.is_empty()
-            || self.turns.is_multiple_of(OTHERS)
-        {
-            // The oldest HEADS receives may all be matched with messages that end late.
-            let every = self.turns.is_multiple_of(OTHERS);
-            let heads = if every { self.receives.len() } else { HEADS.min(self.receives.len()) };
-            self.test_all(heads, &mut all)?;
-        }
+    /// Adds the requests that have ended to `ended`. MPI progresses inside this call.
+    pub fn test(&mut self) -> Result<(), Failure> {
         self.fill()?;
-        Ok(all)
+        self.turns = self.turns.wrapping_add(1);
+        let every = self.turns.is_multiple_of(OTHERS);
+        // The caller handles a message before it asks again: each question takes as long as the
+        // rest of the message's way.
+        if self.test_front()? && !every {
+            return Ok(());
+        }
+        if every || !self.handles.is_empty() || !self.overtaken.is_empty() {
+            // The oldest HEADS receives may all be matched with messages that end late.
+            let heads = if every { self.receives.len() } else { HEADS.min(self.receives.len()) };
+            self.test_all(heads)?;
+        }
+        Ok(())
     }
 
-    /// Asks for the receive that MPI matches next. Unlike MPI_Testsome, MPI_Test looks again after
-    /// it has made progress in Open MPI.
-    fn test_front(&mut self) -> Result<Option<Ended>, Failure> {
-        let Some(front) = self.receives.front_mut() else { return Ok(None) };
-        let end = asked::test(&mut front.handle, &mut self.failures)?;
-        Ok(end.and_then(|end| self.receives.pop_front().and_then(|it| self.came(it, &end))))
+    /// Asks for the receive that MPI matches next, and returns whether it has ended. Unlike
+    /// MPI_Testsome, MPI_Test looks again after it has made progress in Open MPI.
+    fn test_front(&mut self) -> Result<bool, Failure> {
+        let Some(front) = self.receives.front_mut() else { return Ok(false) };
+        let Some(end) = asked::test(&mut front.handle, &mut self.failures)? else {
+            return Ok(false);
+        };
+        if let Some(receive) = self.receives.pop_front() {
+            self.came(receive, &end);
+        }
+        Ok(true)
     }
 
     /// Asks for the first `heads` receives, the overtaken ones and the singles.
-    fn test_all(&mut self, heads: usize, all: &mut Vec<Ended>) -> Result<(), Failure> {
+    fn test_all(&mut self, heads: usize) -> Result<(), Failure> {
         let own = heads + self.overtaken.len();
         let asked = &mut self.asked.handles;
         asked.clear();
@@ -343,7 +360,7 @@ impl Requests {
         for (removed, (index, end)) in first.iter().enumerate() {
             // The receives removed before this one were in front of it.
             if let Some(receive) = self.receives.remove(index - removed) {
-                all.extend(self.came(receive, end));
+                self.came(receive, end);
             }
         }
         if let Some((last, _)) = first.last() {
@@ -353,26 +370,29 @@ impl Requests {
         for (index, end) in others.iter().rev() {
             if *index < own {
                 let receive = self.overtaken.swap_remove(index - heads);
-                all.extend(self.came(receive, end));
+                self.came(receive, end);
             } else {
                 let cancelled = match end {
                     End::Well(status) => is_cancelled(status),
                     End::Dead => true,
                 };
-                all.push(Ended::Single { single: self.remove(index - own), cancelled });
+                let single = self.remove(index - own);
+                self.has_ended(single, cancelled);
             }
         }
         Ok(())
     }
 
-    /// The message of a receive that MPI has ended. None: the rank that was sending it has died.
-    fn came(&mut self, Receive { bytes, .. }: Receive, end: &End) -> Option<Ended> {
-        let End::Well(status) = end else {
-            self.recycle(bytes);
-            return None;
-        };
+    /// Adds the message of a receive that MPI has ended, unless the rank that was sending it has
+    /// died.
+    fn came(&mut self, Receive { bytes, .. }: Receive, end: &End) {
+        let End::Well(status) = end else { return self.recycle(bytes) };
         let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
-        Some(Ended::Came(Came { bytes, size: size_of(status), class, peer }))
+        self.ended.push_back(Ended::Came(Came { bytes, size: size_of(status), class, peer }));
+    }
+
+    fn has_ended(&mut self, single: Single, cancelled: bool) {
+        self.ended.push_back(Ended::Single { single, cancelled });
     }
 
     /// Removes a single that MPI has ended.

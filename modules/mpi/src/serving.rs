@@ -2,8 +2,8 @@
 
 use crate::lane::MpiLane;
 use crate::message::{
-    ANSWER_ENTRY, KIND_BITS, Message, Notice, WITH_NOTICE, WRITE, ended_and_answer, outcome, store,
-    take, take_bytes, take_notice,
+    ANSWER_ENTRY, KIND_BITS, Notice, WITH_NOTICE, WRITE, ended_and_answer, outcome, store, take,
+    take_bytes, take_notice,
 };
 use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
 use crate::requests::{Came, Single};
@@ -31,7 +31,7 @@ impl MpiLane {
         let mut left = request.get(..size).unwrap_or_default();
         let (_, skipped) = take(&mut left).map_or((0, 0), |[head]| ended_and_answer(head));
         left = left.get(skipped..).unwrap_or_default();
-        let mut answer = self.unsent.take(peer);
+        let mut answer = self.take_answer_for(peer);
         answer.ended += 1;
         // Whether libllcl answers all operations later.
         let mut waits = true;
@@ -95,10 +95,11 @@ impl MpiLane {
         (place, size): (u64, u64),
     ) {
         if !answer.message.has_room(ANSWER_ENTRY + size as usize) {
-            let message = std::mem::replace(&mut answer.message, Message::new());
+            let next = self.new_answer();
+            let message = std::mem::replace(&mut answer.message, next.message);
             self.send_answer(peer, Answer { message, ended: 0 });
         }
-        answer.message.put(&[outcome, size]);
+        answer.message.put([outcome, size]);
         // SAFETY: a region contains these bytes; deregister() needs the lane's lock.
         unsafe { answer.message.put_bytes(place as *const u8, size) };
     }

@@ -13,12 +13,6 @@ pub(crate) struct Answer {
     pub(crate) ended: u64,
 }
 
-impl Answer {
-    fn new() -> Answer {
-        Answer { message: Message::new(), ended: 0 }
-    }
-}
-
 /// See the head of the file.
 #[derive(Default)]
 pub(crate) struct Unsent {
@@ -30,10 +24,10 @@ pub(crate) struct Unsent {
 }
 
 impl Unsent {
-    /// Takes the newest answer that waits for a message to the peer; an empty one if none does.
-    pub(crate) fn take(&mut self, peer: u32) -> Answer {
+    /// Takes the newest answer that waits for a message to the peer.
+    fn take(&mut self, peer: u32) -> Option<Answer> {
         let at = self.answers.iter().rposition(|(to, _)| *to == peer);
-        at.map_or_else(Answer::new, |at| self.answers.remove(at).1)
+        at.map(|at| self.answers.remove(at).1)
     }
 
     /// Keeps an answer for the next message to the peer.
@@ -72,22 +66,35 @@ impl Unsent {
 }
 
 impl MpiLane {
+    pub(crate) fn new_answer(&mut self) -> Answer {
+        Answer { message: Message::new(self.requests.spare_message()), ended: 0 }
+    }
+
+    /// Takes the newest answer that waits for a message to the peer; an empty one if none does.
+    pub(crate) fn take_answer_for(&mut self, peer: u32) -> Answer {
+        self.unsent.take(peer).unwrap_or_else(|| self.new_answer())
+    }
+
     /// libllcl's answer to the write of a notice. Calls nothing of MPI, so any thread may call it.
     pub fn answer(&mut self, number: u64, status: i32) {
         let Some((peer, index)) = self.unsent.answered(number) else { return };
         if self.is_over() || self.remote.dead.contains(&peer) {
             return;
         }
-        let mut answer = self.unsent.take(peer);
+        let mut answer = self.take_answer_for(peer);
         if !answer.message.has_room(ANSWER_ENTRY) {
-            self.unsent.keep(peer, std::mem::replace(&mut answer, Answer::new()));
+            let next = self.new_answer();
+            self.unsent.keep(peer, std::mem::replace(&mut answer, next));
         }
-        answer.message.put(&[outcome(index, status), 0]);
+        answer.message.put([outcome(index, status), 0]);
         self.unsent.keep(peer, answer);
     }
 
     /// Sends the answers that no request has taken with it.
     pub(crate) fn send_answers(&mut self) {
+        if self.unsent.is_empty() {
+            return;
+        }
         let mut answers = std::mem::take(&mut self.unsent.answers);
         answers.drain(..).for_each(|(peer, answer)| self.send_answer(peer, answer));
         // Keeps the list's memory.
@@ -101,11 +108,11 @@ impl MpiLane {
 
     /// Begins a request with the answer that waits for a message to the peer, if it is short.
     pub(crate) fn begin_request(&mut self, peer: u32) -> Answer {
-        let answer = self.unsent.take(peer);
+        let answer = self.take_answer_for(peer);
         if answer.message.size() <= SHORT {
             return answer;
         }
         self.send_answer(peer, answer);
-        Answer::new()
+        self.new_answer()
     }
 }
