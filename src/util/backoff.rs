@@ -45,6 +45,12 @@ pub fn core_is_shared() -> bool {
     KEEP.get().is_zero()
 }
 
+/// How often a thread that polls a wire looks in a row: to read the clock and to hand a role over
+/// take as long as a look. On a shared core only once.
+pub fn looks() -> u32 {
+    if core_is_shared() { 1 } else { 4 }
+}
+
 /// One wait: call [`Backoff::pause`] between two looks.
 #[derive(Debug)]
 pub struct Backoff {

@@ -24,7 +24,7 @@ use super::tickets::Tickets;
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
 use crate::transport::frame::{Class, Frame};
-use crate::util::backoff::Backoff;
+use crate::util::backoff::{Backoff, looks};
 use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
@@ -39,6 +39,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 mod posts;
+use polling::Events;
 use posts::{Batch, Ring};
 
 /// How long the polling thread sleeps at most while frames wait for the lane or for a slot.
@@ -54,8 +55,6 @@ const STACK: usize = 256 << 10;
 /// How long the endpoint waits for news of a peer's death after the wire has lost the peer. Then it
 /// reports the peer as unreachable.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Most events of one poll.
-const EVENTS: usize = 32;
 /// Most errors of the wire that the endpoint reports on stderr.
 const REPORTS: u32 = 10;
 /// The length of `outgoing` from which on the endpoint accepts no further frame that needs a grant:
@@ -107,6 +106,9 @@ struct State {
     lost: Vec<(u32, Option<Instant>)>,
     posted: Posted,
     batch: Batch,
+    events: Events,
+    /// The completions of one round. It is kept to reuse its memory, and is empty between rounds.
+    ends: Vec<End>,
     /// Buffers of commands that nobody waits for any more. The lane may use them until close().
     abandoned: Vec<Box<[u8]>>,
     /// The error with which the wire has failed.
@@ -321,6 +323,8 @@ impl Endpoint {
             lost: Vec::new(),
             posted: Posted::default(),
             batch: Batch::default(),
+            events: Events::default(),
+            ends: Vec::new(),
             abandoned: Vec::new(),
             failure: None,
             asleep: Asleep::No,

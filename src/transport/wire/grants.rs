@@ -161,6 +161,8 @@ pub struct Grants {
     loans: [Loan; LINES],
     knocking: [VecDeque<Knocking>; LINES],
     come: [VecDeque<(u32, OwnedFrame)>; LINES],
+    /// serve() has nothing to do until a packet comes.
+    served_all: bool,
     /// Peers whose knocks were answered and said that more frames wait, for whoever clears it.
     pub streams: Vec<u32>,
     /// How long a line may wait for granted frames before the receiver lends it a buffer.
@@ -192,6 +194,7 @@ impl Default for Grants {
             ride: RIDE,
             knocking: Default::default(),
             come: Default::default(),
+            served_all: true,
             streams: Vec::new(),
             most: [0; LINES],
         }

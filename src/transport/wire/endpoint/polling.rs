@@ -27,6 +27,8 @@ const LINGER: Duration = Duration::from_micros(200);
 /// How often a thread that posts yields and tries again before it sleeps on the lock. One round of
 /// polling takes some microseconds.
 const TURNS: u32 = 64;
+/// Most events of one poll.
+const EVENTS: usize = 32;
 /// The timer slack of the polling thread: how late the kernel may end its sleep.
 const SLACK_NS: libc::c_ulong = 1000;
 
@@ -35,6 +37,29 @@ const SLACK_NS: libc::c_ulong = 1000;
 pub(super) const NOBODY: u8 = 0;
 pub(super) const PROGRESS: u8 = 1;
 pub(super) const PROGRAM: u8 = 2;
+
+/// The array of one poll. It is kept, since to clear it takes nearly as long as a poll without events.
+pub(super) struct Events(Vec<Event>);
+
+impl Default for Events {
+    fn default() -> Events {
+        Events(vec![Event::NONE; EVENTS])
+    }
+}
+
+// SAFETY: the lane overwrites events before they are read, so no pointer passes between threads.
+unsafe impl Send for Events {}
+
+impl State {
+    /// Whether a round has nothing to do unless the lane has an event.
+    fn is_settled(&self) -> bool {
+        self.grants.has_served_all()
+            && self.outgoing.waiting() == 0
+            && self.tickets.is_none()
+            && !self.receipts.owes_answers()
+            && self.lost.is_empty()
+    }
+}
 
 impl Shared {
     /// Locks the state, for a thread that may wait: one that posts, or the polling thread.
@@ -139,13 +164,21 @@ impl Shared {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
     ) -> bool {
         let state = &mut *guard;
-        let (mut events, mut results) = ([Event::NONE; EVENTS], Results::default());
+        let mut events = std::mem::take(&mut state.events.0);
+        let ends = std::mem::take(&mut state.ends);
+        let mut results = Results { ends, ..Results::default() };
         let failed_before = state.failure.is_some();
         let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
             self.event(state, event, &mut results);
         }
-        let Results { mut out, answers, ends, signals } = results;
+        state.events.0 = events;
+        let Results { mut out, answers, mut ends, signals } = results;
+        let rings = self.hand_over(&mut ends);
+        state.ends = ends;
+        if count == 0 && state.is_settled() {
+            return false;
+        }
         let State { grants, receipts, lane, tickets, .. } = state;
         let (into_slot, mut back) =
             (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());
@@ -169,7 +202,9 @@ impl Shared {
         if failed {
             (self.failed)();
         }
-        self.hand_over(&ends);
+        if rings {
+            self.ring.get().into_iter().for_each(|ring| ring());
+        }
         self.signal(&signals);
         for peer in overdue {
             self.unreachable.get().into_iter().for_each(|report| report(peer));
@@ -221,6 +256,21 @@ impl Shared {
         self.wake.clear();
     }
 
+    /// Does so many rounds, or fewer if there is an event. Returns whether there was one; None: the
+    /// endpoint is being dropped.
+    fn look(&self, rounds: u32) -> Option<bool> {
+        for _ in 0..rounds {
+            let state = self.lock();
+            if state.over {
+                return None;
+            }
+            if self.round(state, &self.deliver) {
+                return Some(true);
+            }
+        }
+        Some(false)
+    }
+
     /// The loop of the polling thread; ends when the endpoint is dropped.
     pub(super) fn run(&self) {
         // SAFETY: passes a number, and changes this thread only. If the kernel refuses, sleeps last
@@ -235,12 +285,9 @@ impl Shared {
                 continue;
             }
             beside = BESIDE;
-            let state = self.lock();
-            if state.over {
-                return;
-            }
-            let came = self.round(state, &self.deliver);
-            let stays_awake = came || self.naps.load(Ordering::Relaxed) && backoff.pause();
+            let naps = self.naps.load(Ordering::Relaxed);
+            let Some(came) = self.look(if naps { looks() } else { 1 }) else { return };
+            let stays_awake = came || naps && backoff.pause();
             if came || !stays_awake && self.sleep(&mut nap) {
                 nap = SHORTEST;
                 backoff.renew();

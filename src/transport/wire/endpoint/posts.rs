@@ -82,11 +82,13 @@ impl Shared {
         must
     }
 
-    /// Hands completions to the holder of the lane's role.
-    pub(super) fn hand_over(&self, ends: &[End]) {
-        if !ends.is_empty() && self.ended.put(ends) {
-            self.ring.get().into_iter().for_each(|ring| ring());
-        }
+    /// Hands completions to the holder of the lane's role. True: the caller must ring, when it has
+    /// dropped the lock.
+    #[must_use = "the caller must ring"]
+    pub(super) fn hand_over(&self, ends: &mut Vec<End>) -> bool {
+        let rings = !ends.is_empty() && self.ended.put(ends);
+        ends.clear();
+        rings
     }
 }
 

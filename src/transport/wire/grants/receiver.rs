@@ -74,6 +74,7 @@ impl Grants {
         frame: u64,
         out: &mut Out,
     ) -> Result<Taken, String> {
+        self.served_all = false;
         match packet {
             Packet::Frame(None, owned) => return Ok(Taken::Aside(owned)),
             Packet::Frame(Some(line), owned) => {
@@ -143,6 +144,12 @@ impl Grants {
             }
         }
         self.receiving.retain(|_, peer| peer.is_needed());
+        self.served_all = self.receiving.is_empty() && (0..LINES).all(|line| self.is_idle(line));
+    }
+
+    /// Whether serve() has nothing to do.
+    pub fn has_served_all(&self) -> bool {
+        self.served_all
     }
 
     /// The answer of a knock that a packet to a peer carries; it counts as sent.
