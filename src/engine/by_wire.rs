@@ -164,6 +164,13 @@ impl InFlight {
 impl LaneState {
     /// Puts an operation behind those that wait to be posted for the same peer.
     pub(super) fn gather(&mut self, tag: Tag) {
+        match self.alone.take() {
+            None if self.posts.is_empty() => self.alone = Some(tag),
+            first => first.into_iter().chain([tag]).for_each(|tag| self.line_up(tag)),
+        }
+    }
+
+    fn line_up(&mut self, tag: Tag) {
         if let Some(operation) = self.slots.get_mut(tag) {
             self.posts.put(operation.command.peer, |line| line.push_back(tag));
         }
@@ -172,6 +179,16 @@ impl LaneState {
     /// Posts gathered operations, as many as the network accepts. Returns how many have left the
     /// peers' lines.
     pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
+        if let Some(tag) = self.alone.take() {
+            match self.post_alone(routes, tag) {
+                Stopped::No => return 1,
+                Stopped::Later => {
+                    self.line_up(tag);
+                    return 0;
+                }
+                Stopped::NeedsOwner => self.line_up(tag),
+            }
+        }
         if self.posts.is_empty() {
             return 0;
         }
@@ -186,12 +203,31 @@ impl LaneState {
         posted
     }
 
+    /// Posts the only operation that waits. NeedsOwner: post_line() must handle it.
+    fn post_alone(&mut self, routes: &Routes, tag: Tag) -> Stopped {
+        let operation = self.slots.get_mut(tag).filter(|it| it.is_posted());
+        let Some(operation) = operation else { return Stopped::NeedsOwner };
+        let (fabric, peer) = (routes.fabric(), operation.command.peer);
+        let posting = operation.posting(&fabric.resolver(peer), Able::of(fabric, peer), tag);
+        let Some(posting) = posting.filter(|_| !routes.is_dead(peer)) else {
+            return Stopped::NeedsOwner;
+        };
+        // SAFETY: as in post_line().
+        let (_, stopped) = unsafe { fabric.post_remote(peer, &[posting]) };
+        if stopped == Stopped::No {
+            operation.sent = true;
+            self.unsent -= 1;
+        }
+        stopped
+    }
+
     /// Whether all unsent operations wait for room in the network, and an operation of this rank is
     /// posted. Then the progress thread may sleep: the completion of the posted operation makes
     /// room and rings the bell.
     pub(super) fn waits_for_wire(&self) -> bool {
-        let gathered: usize = self.posts.waiting().map(|(_, line)| line.len()).sum();
-        gathered == self.unsent && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)
+        let lined_up: usize = self.posts.waiting().map(|(_, line)| line.len()).sum();
+        lined_up + usize::from(self.alone.is_some()) == self.unsent
+            && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)
     }
 
     /// Posts the first operations of a peer's line. Returns how many have left the line, and

@@ -99,9 +99,11 @@ impl<T> InFlightTable<T> {
 
     /// The values with their tags, in the order of the slots.
     pub fn iter(&self) -> impl Iterator<Item = (Tag, &T)> {
-        (0..).zip(&self.slots).filter_map(|(index, slot)| {
+        let all = (0..).zip(&self.slots).filter_map(|(index, slot)| {
             Some((Tag::new(slot.generation, index), slot.value.as_ref()?))
-        })
+        });
+        // Behind the last value all slots are free.
+        all.take(self.len())
     }
 
     /// The number of values.

@@ -19,6 +19,7 @@ use crate::engine::role::Held;
 use crate::engine::routes::Routes;
 use crate::transport::fabric::Fabric;
 use crate::util::admission::Admission;
+use crate::util::backoff::looks;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
@@ -287,7 +288,7 @@ impl Lane {
         // The role first, if it is free: frames that are polled while a thread holds it wake no
         // other thread.
         let Some(mut work) = self.handover.take() else { return poll(fabric) };
-        let came = poll(fabric);
+        let came = (0..looks()).any(|_| poll(fabric));
         let worked = work.round(&self.routes) > 0;
         self.finish(work);
         came || worked

@@ -69,9 +69,11 @@ pub struct LaneState {
     pub(super) waiting: SendQueue,
     /// Operations in the table that have not been posted to the network, by peer and age.
     pub(super) posts: PeerTurns<VecDeque<Tag>>,
+    /// The operation that waits to be posted while no other does. It is not in `posts`.
+    pub(super) alone: Option<Tag>,
     /// Work requests of one batch; kept for its memory.
     pub(super) batch: Vec<Posting>,
-    /// The number of operations in `waiting` and `posts`.
+    /// The number of operations in `waiting`, `posts` and `alone`.
     pub(super) unsent: usize,
     /// Flushes that wait for older operations, each with its own number in the order of commands.
     flushes: Vec<(Command, u64)>,
@@ -109,6 +111,7 @@ impl LaneState {
             questions: Vec::new(),
             waiting: SendQueue::default(),
             posts: PeerTurns::default(),
+            alone: None,
             batch: Vec::new(),
             unsent: 0,
             flushes: Vec::new(),
