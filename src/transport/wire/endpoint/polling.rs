@@ -38,7 +38,8 @@ pub(super) const NOBODY: u8 = 0;
 pub(super) const PROGRESS: u8 = 1;
 pub(super) const PROGRAM: u8 = 2;
 
-/// The array of one poll. It is kept, since to clear it takes nearly as long as a poll without events.
+/// The array of one poll. It is kept, since clearing it takes nearly as long as a poll without
+/// events.
 pub(super) struct Events(Vec<Event>);
 
 impl Default for Events {
