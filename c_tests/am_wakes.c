@@ -66,10 +66,11 @@ static void sleeper(llcl_context_t *context, struct rank *rank, int in_library)
     CHECK(best_seen < 20000000);
 }
 
-static void flood(llcl_context_t *context, struct rank *rank)
+/* Wake-ups of the receiver while rank 0 sends so many messages to rank 1. */
+static uint64_t flood(llcl_context_t *context, struct rank *rank, uint32_t messages)
 {
-    uint32_t messages = test_in_threads() ? FAST_FLOOD : FLOOD, i;
-    uint64_t before = word_get(&rank->count), wake_ups = am_stats(context).wake_ups;
+    uint64_t before = word_get(&rank->count), wake_ups = am_stats(context).wake_ups, both[2];
+    uint32_t i;
     fence(context);
     if (llcl_rank(context) == 0) {
         for (i = 0; i < messages; i++) {
@@ -81,10 +82,22 @@ static void flood(llcl_context_t *context, struct rank *rank)
     }
     fence(context);
     wake_ups = am_stats(context).wake_ups - wake_ups;
-    if (llcl_rank(context) == 0) {
-        printf("%u messages, %llu wake-ups\n", messages, (unsigned long long)wake_ups);
-        CHECK(wake_ups < messages / 100);
+    CHECK_OK(llcl_allgather_bytes(context, &wake_ups, sizeof wake_ups, both));
+    return both[0];
+}
+
+/* The best of a few floods: ranks that share a core may take turns in one of them. */
+static void floods(llcl_context_t *context, struct rank *rank)
+{
+    uint32_t messages = test_in_threads() ? FAST_FLOOD : FLOOD, i;
+    uint64_t fewest = messages;
+    for (i = 0; i < TRIES && fewest >= messages / 100; i++) {
+        uint64_t wake_ups = flood(context, rank, messages);
+        fewest = wake_ups < fewest ? wake_ups : fewest;
+        if (llcl_rank(context) == 0)
+            printf("%u messages, %llu wake-ups\n", messages, (unsigned long long)wake_ups);
     }
+    CHECK(fewest < messages / 100);
 }
 
 static void run(llcl_context_t *context)
@@ -95,7 +108,7 @@ static void run(llcl_context_t *context)
     sleeper(context, rank, 1);
     sleeper(context, rank, 0);
     CHECK(llcl_rank(context) != 0 || am_stats(context).wake_ups >= 1);
-    flood(context, rank);
+    floods(context, rank);
     fence(context);
 }
 
