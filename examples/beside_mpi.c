@@ -31,6 +31,8 @@ int main(int argc, char **argv)
                (unsigned long long)*(uint64_t *)llcl_region_address(region), (unsigned long long)expected);
 
     LLCL_CHECK(llcl_finalize(context));
+    /* MPICH over TCP may hang in MPI_Finalize while another rank still makes progress in MPI. */
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return 0;
 }

@@ -437,6 +437,7 @@ int main(int argc, char **argv)
     MPI_Win_unlock_all(window);
     MPI_Win_free(&window);
     LLCL_CHECK(llcl_finalize(context));
+    MPI_Barrier(MPI_COMM_WORLD); /* docs/linking.md, The end */
     MPI_Finalize();
     return 0;
 }
