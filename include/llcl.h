@@ -2381,7 +2381,7 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
  * response's handler has returned.
  *
  * The call never waits: if there is no credit, the library keeps the response and sends it later.
- * While a rank keeps 256 such responses it handles no further message.
+ * While a rank keeps 256 such responses it handles no further request.
  * `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and
  * payload, which are copied during the call; kind is LLCL_AM_MEDIUM, peer is ignored, all else is
  * 0.
@@ -2890,7 +2890,8 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
  * its word, until the thread that changed the word has finished the round; LLCL_ERR_PEER_DEAD: a
  * rank of the plan has died or has left: the round will not end; LLCL_ERR_KEY: a buffer's region
  * was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was freed;
- * LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed.
+ * LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed. A rank of another
+ * node may still write to this rank's output until it has reported an error of this round, too.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
  * From: MPI_Test.
  */

@@ -96,7 +96,7 @@ pub unsafe extern "C" fn llcl_am_view(
 /// response's handler has returned.
 ///
 /// The call never waits: if there is no credit, the library keeps the response and sends it later.
-/// While a rank keeps 256 such responses it handles no further message.
+/// While a rank keeps 256 such responses it handles no further request.
 /// `message`: as the handler got it, neither retained nor a response. `params`: id, tag, header and
 /// payload, which are copied during the call; kind is LLCL_AM_MEDIUM, peer is ignored, all else is
 /// 0.

@@ -41,14 +41,14 @@ const KEPT: usize = 4 << 20;
 /// Receives the control messages of a name.
 pub trait ControlReceiver: Send + Sync {
     /// Rank `source` has sent a control message. The holder of the lane's role or the thread that
-    /// polls the wire calls this, so it must neither post nor wait.
+    /// polls the wire calls this, so it must not wait. A post may be refused there.
     fn received(&self, source: u32, words: Words, bytes: &[u8]);
 }
 
 /// Receives the ends of posted control messages.
 pub trait Ended: Send + Sync {
     /// A control message of `bytes` bytes to `peer` has ended, with `status`. The holder of the
-    /// lane's role calls this, so it must neither post nor wait.
+    /// lane's role calls this, so it must not wait. A post may be refused there.
     fn ended(&self, peer: u32, bytes: usize, status: Status);
 }
 

@@ -2,7 +2,8 @@
 //! reported only when no thread runs a step that may access this rank's buffers, and no network
 //! reads them. Until then the round is parked, and each thread that tests, waits for or advances
 //! the plan looks again. A thread that runs a step ends it or dies, and each write ends, also if
-//! the peer dies. So the round does not stay parked for ever.
+//! the peer dies. So the round does not stay parked for ever. A rank of another node may still
+//! write to this rank's output until its own round has failed.
 
 use crate::coll::plan::Plan;
 use crate::util::pin::global_fence_or_pause;
