@@ -180,14 +180,7 @@ impl LaneState {
     /// peers' lines.
     pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
         if let Some(tag) = self.alone.take() {
-            match self.post_alone(routes, tag) {
-                Stopped::No => return 1,
-                Stopped::Later => {
-                    self.line_up(tag);
-                    return 0;
-                }
-                Stopped::NeedsOwner => self.line_up(tag),
-            }
+            return self.post_alone(routes, tag);
         }
         if self.posts.is_empty() {
             return 0;
@@ -203,22 +196,17 @@ impl LaneState {
         posted
     }
 
-    /// Posts the only operation that waits. NeedsOwner: post_line() must handle it.
-    fn post_alone(&mut self, routes: &Routes, tag: Tag) -> Stopped {
-        let operation = self.slots.get_mut(tag).filter(|it| it.is_posted());
-        let Some(operation) = operation else { return Stopped::NeedsOwner };
-        let (fabric, peer) = (routes.fabric(), operation.command.peer);
-        let posting = operation.posting(&fabric.resolver(peer), Able::of(fabric, peer), tag);
-        let Some(posting) = posting.filter(|_| !routes.is_dead(peer)) else {
-            return Stopped::NeedsOwner;
-        };
-        // SAFETY: as in post_line().
-        let (_, stopped) = unsafe { fabric.post_remote(peer, &[posting]) };
-        if stopped == Stopped::No {
-            operation.sent = true;
-            self.unsent -= 1;
+    /// Like post_line(), for the only operation that waits.
+    fn post_alone(&mut self, routes: &Routes, tag: Tag) -> usize {
+        match self.post_first(routes, std::iter::once(tag)) {
+            (0, Stopped::Later) => {
+                self.line_up(tag);
+                return 0;
+            }
+            (0, _) => self.give_up(routes, tag),
+            _ => {}
         }
-        stopped
+        1
     }
 
     /// Whether all unsent operations wait for room in the network, and an operation of this rank is
@@ -233,61 +221,60 @@ impl LaneState {
     /// Posts the first operations of a peer's line. Returns how many have left the line, and
     /// whether the network may accept the next ones, too.
     fn post_line(&mut self, routes: &Routes, line: &mut VecDeque<Tag>) -> (usize, bool) {
-        let mut batch = std::mem::take(&mut self.batch);
-        let (peer, all) = self.fill(routes, line, &mut batch);
-        let without = (!all).then_some(Stopped::NeedsOwner);
-        let dead = peer.is_some_and(|peer| routes.is_dead(peer));
-        let (count, stopped) = match peer {
-            _ if dead => (0, Stopped::No),
-            // SAFETY: the user keeps the local sides valid until the completions fire. Bytes that
-            // an operation has copied live as long as the operation, or as the wire: end() passes
-            // them to Fabric::keep().
-            Some(peer) => unsafe { routes.fabric().post_remote(peer, &batch) },
-            None => (0, Stopped::No),
+        let (count, stopped) = self.post_first(routes, line.iter().copied());
+        line.drain(..count);
+        match stopped {
+            Stopped::Later => (count, false),
+            Stopped::No => (count, true),
+            Stopped::NeedsOwner => {
+                line.pop_front().into_iter().for_each(|tag| self.give_up(routes, tag));
+                (count + 1, true)
+            }
+        }
+    }
+
+    /// Posts the first operations of one peer. Returns how many, and why the next one was not
+    /// posted. NeedsOwner: it has ended, or its peer is dead, or only the owner can execute it.
+    fn post_first(
+        &mut self,
+        routes: &Routes,
+        tags: impl Iterator<Item = Tag> + Clone,
+    ) -> (usize, Stopped) {
+        let peer = tags.clone().find_map(|tag| Some(self.slots.get_mut(tag)?.command.peer));
+        let Some(peer) = peer.filter(|peer| !routes.is_dead(*peer)) else {
+            return (0, Stopped::NeedsOwner);
         };
+        let (fabric, mut batch) = (routes.fabric(), std::mem::take(&mut self.batch));
+        let (resolver, able) = (fabric.resolver(peer), Able::of(fabric, peer));
+        let all = tags.clone().take(BATCH).all(|tag| {
+            let operation = self.slots.get_mut(tag).filter(|it| it.is_posted());
+            let posting = operation.and_then(|it| it.posting(&resolver, able, tag));
+            batch.extend(posting);
+            posting.is_some()
+        });
+        drop(resolver);
+        // SAFETY: the user keeps the local sides valid until the completions fire. Bytes that an
+        // operation has copied live as long as the operation, or as the wire: end() passes them to
+        // Fabric::keep().
+        let (count, stopped) = unsafe { fabric.post_remote(peer, &batch) };
         batch.clear();
         self.batch = batch;
-        for tag in line.drain(..count) {
+        for tag in tags.take(count) {
             if let Some(operation) = self.slots.get_mut(tag) {
                 operation.sent = true;
                 self.unsent -= 1;
             }
         }
-        let stopped = if stopped == Stopped::No { without.unwrap_or(stopped) } else { stopped };
-        match stopped {
-            Stopped::Later => return (count, false),
-            Stopped::No if !dead => return (count, true),
-            _ => {}
-        }
-        let Some(tag) = line.pop_front() else { return (count, true) };
-        if dead {
-            self.end(routes, tag, Status::ERR_PEER_DEAD);
-        } else {
-            self.ask_owner(routes, tag);
-        }
-        (count + 1, true)
+        (count, if stopped == Stopped::No && !all { Stopped::NeedsOwner } else { stopped })
     }
 
-    /// Fills a batch with the first operations of a line. Returns their peer, and whether all of
-    /// them can be posted. An operation cannot if it has ended, or if only the owner can execute
-    /// it.
-    fn fill(
-        &mut self,
-        routes: &Routes,
-        line: &VecDeque<Tag>,
-        batch: &mut Vec<Posting>,
-    ) -> (Option<u32>, bool) {
-        let first = line.iter().find_map(|tag| Some(self.slots.get_mut(*tag)?.command.peer));
-        let Some(peer) = first else { return (None, false) };
-        let (fabric, resolver) = (routes.fabric(), routes.fabric().resolver(peer));
-        let able = Able::of(fabric, peer);
-        let all = line.iter().take(BATCH).all(|tag| {
-            let operation = self.slots.get_mut(*tag).filter(|it| it.is_posted());
-            let posting = operation.and_then(|it| it.posting(&resolver, able, *tag));
-            batch.extend(posting);
-            posting.is_some()
-        });
-        (Some(peer), all)
+    /// Ends an operation whose peer is dead, or leaves it to its owner.
+    fn give_up(&mut self, routes: &Routes, tag: Tag) {
+        let peer = self.slots.get_mut(tag).map(|operation| operation.command.peer);
+        match peer.is_some_and(|peer| routes.is_dead(peer)) {
+            true => self.end(routes, tag, Status::ERR_PEER_DEAD),
+            false => self.ask_owner(routes, tag),
+        }
     }
 
     fn ask_owner(&mut self, routes: &Routes, tag: Tag) {
