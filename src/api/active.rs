@@ -418,14 +418,7 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
         return false;
     };
     // SAFETY: as the caller promises.
-    uncommon(p) == 0
-        && unsafe {
-            context.context.am_quickly(
-                (p.peer, p.id, p.tag),
-                (p.header.cast(), p.header_size),
-                (p.payload.cast(), p.payload_size),
-            )
-        }
+    unsafe { p.frame() }.is_some_and(|frame| context.context.am_quickly(p.peer, &frame))
 }
 
 #[inline(never)]

@@ -133,14 +133,8 @@ unsafe fn respond_at_once(message: *const llcl_am_t, params: *const llcl_am_para
     let (Some(message), Some(p)) = (unsafe { (message.as_ref(), params.as_ref()) }) else {
         return false;
     };
-    if uncommon(p) != 0 || p.id >= LLCL_AM_IDS || !has_bytes(p) {
-        return false;
-    }
     // SAFETY: the caller gives as many bytes.
-    let (header, payload) =
-        unsafe { (bytes(p.header.cast(), p.header_size), bytes(p.payload.cast(), p.payload_size)) };
-    let (id, kind, absent) = (p.id as u16, LLCL_AM_MEDIUM as u8, p.payload.is_null());
-    message.0.respond_at_once(&Frame { id, kind, tag: 0, header, payload, label: p.tag, absent })
+    unsafe { p.frame() }.is_some_and(|frame| message.0.respond_at_once(&frame))
 }
 
 /// The rest of llcl_am_respond, a function of its own so that llcl_am_respond saves few registers.
@@ -224,15 +218,33 @@ pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status
     })
 }
 
-/// Whether header and payload are not too long, and there are bytes where their sizes say so.
-#[inline(always)]
-fn has_bytes(p: &llcl_am_params_t) -> bool {
-    let missing =
-        p.header.is_null() & (p.header_size != 0) | (p.payload.is_null() & (p.payload_size != 0));
-    !missing && p.header_size <= HEADER && p.payload_size <= LARGEST
-}
-
 impl llcl_am_params_t {
+    /// The frame of a MEDIUM message for a short path. None: the message has a reply or a
+    /// completion, or a parameter is invalid. The long path takes it, and reports errors.
+    ///
+    /// # Safety
+    /// Header and payload are valid for reading.
+    #[inline(always)]
+    pub(super) unsafe fn frame(&self) -> Option<Frame<'_>> {
+        let (header_size, payload_size) = (self.header_size, self.payload_size);
+        let missing = self.header.is_null() & (header_size != 0)
+            | (self.payload.is_null() & (payload_size != 0));
+        if uncommon(self) != 0
+            || missing
+            || header_size > HEADER
+            || payload_size > LARGEST
+            || self.id >= LLCL_AM_IDS
+        {
+            return None;
+        }
+        let (id, kind, absent) = (self.id as u16, LLCL_AM_MEDIUM as u8, self.payload.is_null());
+        // SAFETY: as the caller promises.
+        let (header, payload) = unsafe {
+            (bytes(self.header.cast(), header_size), bytes(self.payload.cast(), payload_size))
+        };
+        Some(Frame { id, kind, tag: 0, header, payload, label: self.tag, absent })
+    }
+
     /// The message with these parameters.
     ///
     /// # Safety

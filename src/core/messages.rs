@@ -73,40 +73,14 @@ impl Context {
 
     /// Sends a message without reply and completions, if that is possible at once. False: it must
     /// take the long path, which also reports errors.
-    ///
-    /// # Safety
-    /// Header and payload are valid for reading.
     #[inline(always)]
-    pub unsafe fn am_quickly(
-        &self,
-        (peer, id, label): (u32, u32, u16),
-        (header, header_size): (*const u8, usize),
-        (payload, payload_size): (*const u8, usize),
-    ) -> bool {
+    pub fn am_quickly(&self, peer: u32, frame: &Frame) -> bool {
         // There is no short path in offload mode and during finalize.
-        if !self.quick.has(peer) {
+        if !self.quick.has(peer) || completion::in_response() {
             return false;
         }
-        let fabric = self.routes.fabric();
-        let Some(message_sender) = fabric.known_sender(peer) else { return false };
-        let bytes_are_missing =
-            header.is_null() & (header_size != 0) | (payload.is_null() & (payload_size != 0));
-        if bytes_are_missing
-            || header_size > HEADER
-            || payload_size > message_sender.medium()
-            || completion::in_response()
-            || !message_sender.admits()
-            || !message_sender.head().has_handler(id)
-            || fabric.is_dead(peer)
-        {
-            return false;
-        }
-        let (id, kind, absent) = (id as u16, MEDIUM as u8, payload.is_null());
-        // SAFETY: as the caller promises.
-        let (header, payload) =
-            unsafe { (bytes(header, header_size), bytes(payload, payload_size)) };
-        let frame = Frame { id, kind, tag: 0, header, payload, label, absent };
-        self.post.send(message_sender, &frame)
+        let sender = self.post.ready_sender(peer, frame).filter(|sender| sender.admits());
+        sender.is_some_and(|sender| self.post.send(sender, frame))
     }
 
     /// Sends or parks the message; an error says why it was not accepted.

@@ -121,16 +121,24 @@ impl AmSender {
         true
     }
 
-    /// Sends a response to a peer that is contacted and has the handler, if there is credit.
-    /// Otherwise nothing has happened.
+    /// The sender for a message without a tag to a peer that lives, is contacted, has the handler
+    /// and takes a payload of this size.
+    #[inline(always)]
+    pub fn ready_sender(&self, peer: u32, frame: &Frame) -> Option<&MessageSender<'static>> {
+        let fabric = self.routes.fabric();
+        let sender = fabric.known_sender(peer)?;
+        let ready = frame.payload.len() <= sender.medium()
+            && sender.head().has_handler(frame.id.into())
+            && !fabric.is_dead(peer);
+        ready.then_some(sender)
+    }
+
+    /// Sends a response to a peer with a ready sender, if there is credit. Otherwise nothing has
+    /// happened.
     #[inline(always)]
     pub fn respond_at_once(&self, peer: u32, frame: &Frame) -> bool {
-        let fabric = self.routes.fabric();
-        let Some(message_sender) = fabric.known_sender(peer) else { return false };
-        frame.payload.len() <= message_sender.medium()
-            && message_sender.head().has_handler(frame.id.into())
-            && !fabric.is_dead(peer)
-            && self.put(message_sender, Class::Responses, frame)
+        let sender = self.ready_sender(peer, frame);
+        sender.is_some_and(|sender| self.put(sender, Class::Responses, frame))
     }
 
     /// Sends a response to a peer, or parks it.
