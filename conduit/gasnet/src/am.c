@@ -262,6 +262,8 @@ static uint16_t tag_of(const struct gexl_message *message, unsigned route) {
 
 /* Fills in the message of libllcl, all but the peer. `params` refers to `made`. It sets each field
  * by itself: gcc would make LLCL_AM_PARAMS_INIT a `rep stos`, which costs as much as the rest. */
+_Static_assert(offsetof(llcl_am_params_t, on_complete) + sizeof(llcl_completion_t) == sizeof(llcl_am_params_t),
+               "fill() sets all fields up to on_complete");
 static inline void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
                         unsigned route, union made *made) {
     static const llcl_completion_t nothing = LLCL_COMPLETION_INIT;
