@@ -1,5 +1,6 @@
 //! The poster posts requests. It also keeps requests with LLCL_FLAG_PARK that found no room, up to
-//! a limit. The progress thread and waiting threads post them later.
+//! a limit, and control messages that must not be lost. The progress thread and waiting threads
+//! post them later.
 //!
 //! An entry stays in the queue until its request was posted or has failed, so a flush finds it. One
 //! thread at a time posts. It does not hold the queue's lock meanwhile: a request may end at once
@@ -104,23 +105,32 @@ impl Poster {
     /// the attempt.
     #[cold]
     pub fn park(&self, request: impl Later + 'static, refusal: Error) -> Result<()> {
-        {
-            let mut queue = self.parked();
-            let count = queue.entries.len() as u64;
-            if count >= self.most || queue.entries.try_reserve(1).is_err() {
-                return Err(refusal);
-            }
-            queue.last += 1;
-            let number = queue.last;
-            // This comes before another thread can post the request and call remove_work().
-            self.background.add_work();
-            queue.entries.push_back((number, Arc::new(request)));
-            self.count.store(count + 1, Ordering::Relaxed);
-            self.post.counts.parked.up();
-            self.post.counts.parked_high_water.raise(count + 1);
+        let mut queue = self.parked();
+        let count = queue.entries.len() as u64;
+        if count >= self.most || queue.entries.try_reserve(1).is_err() {
+            return Err(refusal);
         }
-        self.background.call(true);
+        self.post.counts.parked.up();
+        self.post.counts.parked_high_water.raise(count + 1);
+        self.keep(queue, Arc::new(request));
         Ok(())
+    }
+
+    /// Parks a request of the library, even beyond the limit.
+    #[cold]
+    pub(super) fn park_always(&self, request: impl Later + 'static) {
+        self.keep(self.parked(), Arc::new(request));
+    }
+
+    fn keep(&self, mut queue: MutexGuard<'_, Queue>, request: Arc<dyn Later>) {
+        queue.last += 1;
+        let number = queue.last;
+        // This comes before another thread can post the request and call remove_work().
+        self.background.add_work();
+        queue.entries.push_back((number, request));
+        self.count.store(queue.entries.len() as u64, Ordering::Relaxed);
+        drop(queue);
+        self.background.call(true);
     }
 
     /// The number of the last request that was parked.

@@ -5,13 +5,13 @@ use crate::bootstrap::Bootstrap;
 use crate::core::background::Background;
 use crate::core::blocking::{Blocking, patience};
 use crate::core::context::Context;
-use crate::core::poster::Poster;
+use crate::core::poster::{Later, Poster};
 use crate::core::progress_thread::{AbortOnPanic, STACK};
 use crate::core::region::{Made, Regions, Wanted};
 use crate::core::submit::check_completion;
 use crate::engine::command::Command;
 use crate::engine::completion::{Completion, must_not_be_in_callback, set_library_thread};
-use crate::engine::control_messages::{self, ControlMessage, Ended, Write};
+use crate::engine::control_messages::{self, ControlMessage, Ended, Words, Write};
 use crate::engine::lane::Lane;
 use crate::engine::messages::dispatch::Dispatcher;
 use crate::engine::routes::Routes;
@@ -201,7 +201,16 @@ impl Services {
     /// Accepts a control message; see engine::control_messages. RETRY_QUEUE_FULL: it was not
     /// accepted.
     pub fn send_control(&self, message: &ControlMessage, ends: &Arc<dyn Ended>) -> Result<()> {
-        self.put_control(|| control_messages::command(message, ends))
+        put_control(&self.lane, || control_messages::command(message, ends))
+    }
+
+    /// Sends a control message without bytes whose end nobody awaits. If it finds no room, it is
+    /// parked.
+    pub fn send_control_or_park(&self, peer: u32, name: u64, words: Words) {
+        let unsent = Unsent { peer, name, words };
+        if unsent.send(&self.lane).is_err() {
+            self.poster.park_always(unsent);
+        }
     }
 
     /// Accepts a control message behind the bytes of a write, as send_control() does. `write` finds
@@ -216,27 +225,7 @@ impl Services {
         ends: &Arc<dyn Ended>,
     ) -> Result<()> {
         // SAFETY: as the caller promises.
-        self.put_control(|| unsafe { control_messages::write(message, write()?, ends) })
-    }
-
-    /// Puts the command of a control message, which `make` makes for each try.
-    fn put_control(&self, make: impl Fn() -> Result<Command>) -> Result<()> {
-        let put = || {
-            // The pin keeps a region until the command is in the queue, where a flush finds it.
-            let _pinned = pin();
-            let command = make()?;
-            // SAFETY: no other thread has the command, and it is put once. After an error only this
-            // function has it.
-            unsafe {
-                let put = self.lane.put(&command, &[]);
-                put.inspect_err(|_| control_messages::take_back(&command))
-            }
-        };
-        let put = put().or_else(|error| match error.status {
-            Status::RETRY_QUEUE_FULL if self.lane.make_room() => put(),
-            _ => Err(error),
-        });
-        put.map(|asleep| self.lane.wake_executor(asleep))
+        put_control(&self.lane, || unsafe { control_messages::write(message, write()?, ends) })
     }
 
     /// Fires a completion.
@@ -248,3 +237,66 @@ impl Services {
         unsafe { completion.fire(status, self.routes.waiters()) };
     }
 }
+
+/// Puts the command of a control message, which `make` makes for each try.
+fn put_control(lane: &Lane, make: impl Fn() -> Result<Command>) -> Result<()> {
+    let put = || {
+        // The pin keeps a region until the command is in the queue, where a flush finds it.
+        let _pinned = pin();
+        let command = make()?;
+        // SAFETY: no other thread has the command, and it is put once. After an error only this
+        // function has it.
+        unsafe {
+            let put = lane.put(&command, &[]);
+            put.inspect_err(|_| control_messages::take_back(&command))
+        }
+    };
+    let put = put().or_else(|error| match error.status {
+        Status::RETRY_QUEUE_FULL if lane.make_room() => put(),
+        _ => Err(error),
+    });
+    put.map(|asleep| lane.wake_executor(asleep))
+}
+
+/// See Services::send_control_or_park().
+struct Unsent {
+    peer: u32,
+    name: u64,
+    words: Words,
+}
+
+impl Unsent {
+    /// RETRY_QUEUE_FULL: it was not accepted. Other errors are dropped: the peer has died, or the
+    /// context ends.
+    fn send(&self, lane: &Lane) -> Result<()> {
+        let Unsent { peer, name, words } = *self;
+        let message = ControlMessage { peer, name, words, keep: false, bytes: &[] };
+        let ends: Arc<dyn Ended> = Arc::new(Nobody);
+        let put = put_control(lane, || control_messages::command(&message, &ends));
+        put.or_else(|error| if error.status.is_retry() { Err(error) } else { Ok(()) })
+    }
+}
+
+impl Later for Unsent {
+    fn peer(&self) -> u32 {
+        self.peer
+    }
+
+    fn post(&self, poster: &Poster) -> Result<()> {
+        self.send(&poster.lane)
+    }
+
+    fn completions(&self) -> [Completion; 2] {
+        [Completion::NOTHING; 2]
+    }
+}
+
+/// Awaits no end.
+struct Nobody;
+
+impl Ended for Nobody {
+    fn ended(&self, _: u32, _: usize, _: Status) {}
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

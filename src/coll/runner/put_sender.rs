@@ -126,6 +126,14 @@ struct Answers {
     room: Room,
 }
 
+impl Answers {
+    /// This may find no room in the command queue, whose commands are perhaps being ended now.
+    fn send_failed(&self, peer: u32, name: u64, (status, round): (Status, u32)) {
+        let words = PlanMessage::Failed(status, round).encode();
+        self.services.send_control_or_park(peer, name, words);
+    }
+}
+
 impl Ended for Answers {
     fn ended(&self, _: u32, bytes: usize, _: Status) {
         // The status is ignored: a peer that did not take the message has died, which every rank
@@ -151,17 +159,9 @@ impl Ended for WriteEnd {
             Some(queue) => self.answers.room.write_ended(queue, status),
             None if matches!(status, Status::OK | Status::ERR_PEER_DEAD | Status::ERR_CANCELED) => {
             }
-            None => {
-                // The receiver does not know that the bytes were refused. Its plan fails, and it
-                // reports that to this rank, too.
-                self.answers.room.take_always(0);
-                let (words, ends) = (PlanMessage::Failed(status, 0).encode(), self.answers.clone());
-                let failed =
-                    ControlMessage { peer, name: self.name, words, keep: false, bytes: &[] };
-                if self.answers.services.send_control(&failed, &(ends as _)).is_err() {
-                    self.answers.room.give_back(0);
-                }
-            }
+            // The receiver does not know that the bytes were refused. Its plan fails, and it
+            // reports that to this rank, too.
+            None => self.answers.send_failed(peer, self.name, (status, 0)),
         }
         self.answers.ended(peer, bytes, status);
     }
@@ -258,12 +258,7 @@ impl PutSender {
     pub fn send_failed_after(&self, members: &Members, status: Status, round: u32) {
         self.failure_sent.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
-            self.answers.room.take_always(0);
-            // If even this control message cannot be posted, the peer waits until this rank dies or
-            // leaves.
-            if self.post(member.peer, PlanMessage::Failed(status, round), &[]).is_err() {
-                self.give_back(0);
-            }
+            self.answers.send_failed(member.peer, self.name, (status, round));
         }
     }
 
