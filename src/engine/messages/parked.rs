@@ -83,11 +83,11 @@ impl Parked {
     }
 
     /// Calls `send` for each parked response, and removes those for which it returns true. After a
-    /// false, skips the other responses to that peer. Returns the number removed: 0 if another
-    /// thread has the lock.
+    /// false, skips the other responses to that peer. Returns the number removed. None: another
+    /// thread has the lock, and may not have seen the latest credit.
     #[cold]
-    pub fn send(&self, mut send: impl FnMut(&Response) -> bool) -> usize {
-        let Ok(mut queue) = self.queue.try_lock() else { return 0 };
+    pub fn send(&self, mut send: impl FnMut(&Response) -> bool) -> Option<usize> {
+        let mut queue = self.queue.try_lock().ok()?;
         let (before, mut refused) = (queue.len(), Vec::new());
         queue.retain(|response| {
             let kept = refused.contains(&response.peer) || !send(response);
@@ -98,7 +98,7 @@ impl Parked {
         });
         let done = before - queue.len();
         self.count.fetch_sub(done, Ordering::Relaxed);
-        done
+        Some(done)
     }
 }
 
@@ -128,9 +128,9 @@ mod tests {
             );
             response.peer != 1
         });
-        assert_eq!((done, asked), (3, vec![0, 1, 3, 4]));
+        assert_eq!((done, asked), (Some(3), vec![0, 1, 3, 4]));
         assert!(parked.any());
-        assert_eq!(parked.send(|_| true), 2);
+        assert_eq!(parked.send(|_| true), Some(2));
         assert!(!parked.any());
     }
 
@@ -183,6 +183,27 @@ mod models {
             sent.sort_unstable();
             assert_eq!(sent, [0, 1]);
             assert!(!parked.any());
+        });
+    }
+    /// Credit comes while another thread tries to send. A thread that is told that nothing could be
+    /// sent may sleep, so no response may be left then.
+    #[test]
+    fn loom_who_finds_no_credit_leaves_no_response_that_has_some() {
+        loom::model(|| {
+            let (parked, credit) = (Arc::new(Parked::default()), Arc::new(AtomicUsize::new(0)));
+            parked.park(to(1, 0));
+            let send = |parked: &Parked, credit: &AtomicUsize| {
+                parked.send(|_| credit.load(Ordering::Acquire) > 0)
+            };
+            let other = {
+                let (parked, credit) = (parked.clone(), credit.clone());
+                thread::spawn(move || send(&parked, &credit))
+            };
+            credit.store(1, Ordering::Release);
+            if send(&parked, &credit) == Some(0) {
+                assert!(!parked.any(), "the other thread has sent it");
+            }
+            other.join().unwrap();
         });
     }
 }

@@ -160,12 +160,13 @@ impl AmSender {
         }
     }
 
-    /// Sends the parked responses that have credit now; returns their number.
+    /// Sends the parked responses that have credit now; returns their number. None: another thread
+    /// does so.
     #[inline(always)]
-    pub fn send_parked(&self) -> usize {
+    pub fn send_parked(&self) -> Option<usize> {
         match self.parked.any() {
             true => self.parked.send(|response| self.try_respond(response.peer, &response.frame())),
-            false => 0,
+            false => Some(0),
         }
     }
 

@@ -61,10 +61,11 @@ impl Dispatcher {
     /// How long a thread may sleep after ask_wake_for_slots(), which has returned `all_ring`, and
     /// after the fence of arm().
     fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
-        match () {
-            () if self.post.send_parked() > 0 => Duration::ZERO,
-            () if all_ring || !self.post.parked.any() => longest,
-            () => NAP.min(longest),
+        match self.post.send_parked() {
+            Some(0) if all_ring || !self.post.parked.any() => longest,
+            // The thread that sends them may have looked before the peer freed slots.
+            Some(0) | None => NAP.min(longest),
+            Some(_) => Duration::ZERO,
         }
     }
 
@@ -161,7 +162,7 @@ impl Dispatcher {
                 let flag = &routes.fabric().own_words().requests;
                 // A peer may have freed slots for parked responses and rung before this thread was
                 // listed, so it tries to send them once more.
-                let sent = || self.post.send_parked() > 0;
+                let sent = || self.post.send_parked() != Some(0);
                 let woken = routes
                     .sleep(awaited, within(longest), || enough() || !flag.is_armed() || sent());
                 self.unpark_polling();
