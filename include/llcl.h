@@ -580,11 +580,19 @@ typedef struct llcl_capabilities_t {
      * -f) allows.
      */
     uint64_t memory;
+    /**
+     * 1: a network makes progress only while the thread that has made the context is in a function
+     * of the library, as MPI does below MPI_THREAD_MULTIPLE. 0: threads of the library make all
+     * networks progress.
+     */
+    uint32_t opener_polls;
+    /** 0. */
+    uint32_t reserved;
 } llcl_capabilities_t;
 
 /** Its size, and else zeroes: `llcl_capabilities_t it = LLCL_CAPABILITIES_INIT;`. */
 #define LLCL_CAPABILITIES_INIT {sizeof(llcl_capabilities_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0}
+    0, 0, 0, 0, 0}
 
 /**
  * Makes a context: takes this rank's place in its world. It is collective only with a `bootstrap`,

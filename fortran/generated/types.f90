@@ -59,7 +59,7 @@ module llcl_types
   end type
 
   type, bind(c) :: llcl_capabilities_t
-    integer(c_int64_t) :: struct_size = 72
+    integer(c_int64_t) :: struct_size = 80
     integer(c_int32_t) :: execution = 0
     integer(c_int32_t) :: queue_entries = 0
     integer(c_int32_t) :: in_flight = 0
@@ -73,6 +73,8 @@ module llcl_types
     integer(c_int32_t) :: am_requests = 0
     integer(c_int32_t) :: am_handlers = 0
     integer(c_int64_t) :: memory = 0
+    integer(c_int32_t) :: opener_polls = 0
+    integer(c_int32_t) :: reserved = 0
   end type
 
   type, bind(c) :: llcl_peer_info_t

@@ -97,6 +97,12 @@ pub struct llcl_capabilities_t {
     /// available to all processes of the machine, but not more than the limit on file sizes (ulimit
     /// -f) allows.
     pub memory: u64,
+    /// 1: a network makes progress only while the thread that has made the context is in a function
+    /// of the library, as MPI does below MPI_THREAD_MULTIPLE. 0: threads of the library make all
+    /// networks progress.
+    pub opener_polls: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// Makes a context: takes this rank's place in its world. It is collective only with a `bootstrap`,
@@ -383,6 +389,8 @@ pub unsafe extern "C" fn llcl_query(
             am_requests: config.am_requests as u32,
             am_handlers: config.am_handlers as u32 + 1,
             memory: context.memory_left(),
+            opener_polls: context.routes().fabric().opener_polls().into(),
+            reserved: 0,
         };
         // SAFETY: as above.
         unsafe { give(capabilities, "capabilities", answer) }

@@ -182,6 +182,17 @@ static llcl_status_t begin(void) {
     return status;
 }
 
+/* A handler that replies by a long message to another node waits for its end. Where only one thread
+ * makes the network progress, no thread would: that one cannot poll inside a handler. */
+static void network_must_progress(void) {
+    llcl_capabilities_t can = LLCL_CAPABILITIES_INIT;
+    must(llcl_query(job.context, &can), "gex_Client_Init");
+    if (can.opener_polls && any_far()) {
+        fatal("gex_Client_Init: the network between the nodes allows calls of one thread only; ask MPI_Init_thread "
+              "for MPI_THREAD_MULTIPLE");
+    }
+}
+
 int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const char *name, int *argc, char ***argv,
                      gex_Flags_t flags) {
     (void)argc;
@@ -201,6 +212,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     endpoint_begin();
     am_begin();
     connect_all();
+    network_must_progress();
     launch_end();
     /* A waiting rank that has a core to itself seldom yields, because a third program would take
      * the core for a time slice. Other ranks, and the thread that polls a wire, need the core. */
