@@ -157,7 +157,7 @@ static int32_t caps(llcl_wire_t *wire, llcl_wire_caps_t *can)
     can->frame_most = FRAME_MOST;
     can->card_bytes = sizeof wire->lane.name;
     can->depth = DEPTH;
-    /* For tests of programs that need progress on any thread: promises less than this wire can do. */
+    /* For tests of programs that need progress on any thread: promises less than the wire does. */
     can->threads = getenv("DATAGRAM_OPENER") ? 2 : 0;
     return LLCL_OK;
 }
