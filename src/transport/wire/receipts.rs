@@ -56,11 +56,6 @@ impl Receipts {
         self.wanting.insert(from);
     }
 
-    /// Whether a peer has asked and has no answer.
-    pub fn owes_answers(&self) -> bool {
-        !self.wanting.is_empty()
-    }
-
     /// Notes the answer of a peer.
     pub fn confirmed(&mut self, from: u32) {
         self.asked.remove(&from);

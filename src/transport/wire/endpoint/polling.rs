@@ -52,12 +52,12 @@ impl Default for Events {
 unsafe impl Send for Events {}
 
 impl State {
-    /// Whether a round has nothing to do unless the lane has an event.
+    /// Whether a round has nothing to do unless the lane has an event. No peer waits for a receipt
+    /// then: it would miss frames, and `grants` would have served them not at all or in part.
     fn is_settled(&self) -> bool {
         self.grants.has_served_all()
             && self.outgoing.waiting() == 0
             && self.tickets.is_none()
-            && !self.receipts.owes_answers()
             && self.lost.is_empty()
     }
 }
