@@ -135,12 +135,18 @@ fn contribution<'a>(problem: &Problem, inputs: &'a [Input], rank: usize, peer: u
 fn results(problem: &Problem, ordered: bool, inputs: &[Input]) -> Vec<Vec<u8>> {
     use Operation::*;
     let Problem { operation, ranks, root, .. } = *problem;
-    let fold = |count: usize, peer: usize| {
+    // The contributions of ranks 0, 0 and 1, 0 to 2, ... for a peer, combined.
+    let folds = |peer: usize| {
         let first = contribution(problem, inputs, 0, peer).to_vec();
-        (1..count).fold(first, |left, rank| {
-            combine(ordered, problem.width, &left, contribution(problem, inputs, rank, peer))
+        (1..=ranks).scan(first, move |sum, rank| {
+            let next = (rank < ranks).then(|| {
+                let right = contribution(problem, inputs, rank, peer);
+                combine(ordered, problem.width, sum, right)
+            });
+            Some(std::mem::replace(sum, next.unwrap_or_default()))
         })
     };
+    let fold = |peer: usize| folds(peer).last().unwrap_or_default();
     let mut results: Vec<Vec<u8>> = inputs.iter().map(|input| input.receive.clone()).collect();
     let mut put = |rank: usize, peer: usize, bytes: &[u8]| {
         let begin = problem.receive_block(rank, peer).offset as usize;
@@ -151,14 +157,14 @@ fn results(problem: &Problem, ordered: bool, inputs: &[Input]) -> Vec<Vec<u8>> {
         Broadcast => {
             (0..ranks).for_each(|rank| put(rank, root, contribution(problem, inputs, root, rank)));
         }
-        Reduce => put(root, root, &fold(ranks, 0)),
+        Reduce => put(root, root, &fold(0)),
         Allreduce => {
-            let sum = fold(ranks, 0);
+            let sum = fold(0);
             (0..ranks).for_each(|rank| put(rank, root, &sum));
         }
-        Exscan => (1..ranks).for_each(|rank| put(rank, root, &fold(rank, 0))),
-        Scan => (0..ranks).for_each(|rank| put(rank, root, &fold(rank + 1, 0))),
-        ReduceScatter => (0..ranks).for_each(|rank| put(rank, rank, &fold(ranks, rank))),
+        Exscan => (1..ranks).zip(folds(0)).for_each(|(rank, sum)| put(rank, root, &sum)),
+        Scan => (0..ranks).zip(folds(0)).for_each(|(rank, sum)| put(rank, root, &sum)),
+        ReduceScatter => (0..ranks).for_each(|rank| put(rank, rank, &fold(rank))),
         Scatter => {
             for rank in (0..ranks).filter(|&rank| !problem.is_in_place(rank)) {
                 put(rank, root, contribution(problem, inputs, root, rank));
@@ -221,8 +227,8 @@ pub fn combine(ordered: bool, width: u64, left: &[u8], right: &[u8]) -> Vec<u8> 
         let (left, right) = (read(left), read(right));
         let combined = match ordered {
             true => {
-                let product =
-                    |x: u64, y: u64| (u128::from(x) * u128::from(y) % u128::from(prime)) as u64;
+                // Halves of a word have at most 32 bits.
+                let product = |x: u64, y: u64| x * y % prime;
                 let (a, b) = (product(left & low, right & low), product(left >> half, right & low));
                 a | (((b + (right >> half)) % prime) << half)
             }
