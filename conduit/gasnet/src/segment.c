@@ -60,7 +60,7 @@ int gex_Segment_Create(gex_Segment_t *segment, gex_Client_t client, gex_Addr_t a
 }
 
 static struct gexl_place mapped_at(uintptr_t base, uintptr_t size, void *here) {
-    return (struct gexl_place){base, size < 8 ? 0 : size - 7, {(uintptr_t)here - base}, size};
+    return (struct gexl_place){base, size < 8 ? 0 : size - 7, {(uintptr_t)here - base + GEXL_MAPPED}, size};
 }
 
 static void bind(gex_EP_t ep, gex_Segment_t segment) {
@@ -227,7 +227,7 @@ gex_Event_t gex_EP_QueryBoundSegmentNB(gex_TM_t tm, gex_Rank_t rank, void **owne
         *owner_address = (void *)place->base;
     }
     if (place->base && local_address) {
-        *local_address = far ? NULL : (void *)(place->base + place->at.delta);
+        *local_address = far ? NULL : (void *)(place->base + place->at.delta - GEXL_MAPPED);
     }
     return GEX_EVENT_INVALID;
 }

@@ -16,7 +16,7 @@ static inline int gexl_inside(gex_TM_t tm, gex_Rank_t rank, const void *address,
     if (GASNETT_PREDICT_TRUE(rank < tm->size)) {
         const struct gexl_place *place = &gexl_places(tm)[rank];
         uintptr_t offset = (uintptr_t)address - place->base;
-        *here = (unsigned char *)((uintptr_t)address + place->at.delta);
+        *here = (unsigned char *)((uintptr_t)address + place->at.delta - GEXL_MAPPED);
         return __builtin_constant_p(size) && size <= 8 ? offset < place->words
                                                        : offset <= place->size && size <= place->size - offset;
     }
@@ -29,8 +29,8 @@ static inline int gexl_mapped(gex_TM_t tm, gex_Rank_t rank, const void *address,
 #if defined(NDEBUG)
     const struct gexl_place *place = &gexl_places(tm)[rank];
     (void)size;
-    *here = (unsigned char *)((uintptr_t)address + place->at.delta);
-    return place->words != 0;
+    *here = (unsigned char *)((uintptr_t)address + place->at.delta - GEXL_MAPPED);
+    return place->at.delta & GEXL_MAPPED;
 #else
     return gexl_inside(tm, rank, address, size, here);
 #endif

@@ -38,10 +38,12 @@ typedef struct gexl_source *gex_AM_SrcDesc_t;
 #define GEX_MK_HOST ((gex_MK_t)(uintptr_t)1)
 #define GEX_AM_SRCDESC_NO_OP ((gex_AM_SrcDesc_t)0)
 
-/* The bound segment of a team's member: `base` is its address at the owner, and `base` + `delta` in
- * this process. A segment that this process does not map has size 0 and `far`. A segment that this
- * rank does not know has zeroes only. An access of up to 8 bytes at one of the first `words` bytes
- * lies in the segment: one comparison shows that. The general check covers the last 7 bytes. */
+/* The bound segment of a team's member: `base` is its address at the owner, and `base` + `delta` -
+ * GEXL_MAPPED in this process. Processes map whole pages, so this `delta` is odd, and a client that
+ * is compiled with NDEBUG reads only it. A segment that this process does not map has size 0 and
+ * `far`, an even number. A segment that this rank does not know has zeroes only. An access of up to
+ * 8 bytes at one of the first `words` bytes lies in the segment: one comparison shows that. The
+ * general check covers the last 7 bytes. */
 struct gexl_far;
 struct gexl_place {
     uintptr_t base;
@@ -52,6 +54,7 @@ struct gexl_place {
     } at;
     uintptr_t size;
 };
+#define GEXL_MAPPED 1
 
 /* The part of a team that inlined functions use. `jobranks` is NULL if ranks and job ranks are
  * equal. The members' places lie right behind it, by rank: a pointer to them would make each access
