@@ -104,7 +104,7 @@ static void run(llcl_context_t *context)
     /* Slots, as many for responses, and places for replies, each with a payload of am_medium at
      * most and some words; and LLCL_AM_CHUNKS for larger ones, twice. */
     CHECK(memory >= (uint64_t)(2 * SLOTS + REQUESTS) * 4096);
-    CHECK(memory <= (uint64_t)(2 * SLOTS + REQUESTS) * (4096 + 512) + 2 * 16 * (65536 + 512) + 65536);
+    CHECK(memory <= (uint64_t)(2 * SLOTS + REQUESTS) * (4096 + 512) + 2 * 32 * (65536 + 512) + 65536);
     am_register(context, COUNT, count, rank);
     am_register(context, ANSWER, count, rank);
     am_register(context, HOLD, hold, rank);

@@ -165,7 +165,7 @@ table! {
         "Message slots of this rank, whatever the number of ranks; when all are taken senders are told LLCL_RETRY_NO_CREDIT.";
     am_medium: "LLCL_AM_MEDIUM", "4096", "bytes", Kind::Number(64, 65536, 64),
         "Most bytes of a payload that travels in one of the slots, and of a reply.";
-    am_chunks: "LLCL_AM_CHUNKS", "16", "chunks", Kind::Power(1, 4096),
+    am_chunks: "LLCL_AM_CHUNKS", "32", "chunks", Kind::Power(1, 4096),
         "Chunks of 64 KiB for messages whose payload is larger than LLCL_AM_MEDIUM, and as many for responses; untouched memory costs nothing.";
     am_shares: "LLCL_AM_SHARES", "4", "shares", Kind::Power(1, 16),
         "Number of shares into which the policy distributed splits the slots; never more than ranks, nor than half the slots.";
