@@ -131,6 +131,8 @@ const ALSO: &[(&str, &str)] = &[
     ("engine/lane", "LEFT"),
     ("engine/messages/dispatch", "MOST"),
     ("engine/messages/dispatch/serve", "MANY"),
+    ("transport/memory/message_area/places", "FETCHED"),
+    ("transport/memory/message_area/places", "NEAR_MOST"),
     ("transport/memory/message_receiver", "QUIET"),
     ("util/admission", "REFUSALS"),
     ("util/backoff", "UNTIMED"),

@@ -443,5 +443,6 @@ impl<'a> MessageSender<'a> {
             copy_short(header, bytes);
         }
         share.publish(ticket);
+        self.message_area.fetch_behind(place, &envelope);
     }
 }

@@ -1,7 +1,8 @@
 //! Near places. A payload that does not fit into its slot has a place outside, one for each slot.
 //! The first messages touch these places one by one, and each new page costs microseconds. So a
-//! sender whose ticket is less than 64 ahead of RecvCNT writes the payload to a near place instead,
-//! of which a share has 64: after as many messages no page is new, and the caches hold them.
+//! sender whose ticket is less than 64 ahead of RecvCNT writes a payload that is not long
+//! (`message_area::places`) to a near place instead, of which a share has 64: after as many
+//! messages no page is new.
 
 use super::SlotShare;
 use crate::util::sync::Ordering;
