@@ -13,6 +13,8 @@
 //!    holds the role.
 //! 2. A holder that is about to give the role up, and sees that `parked` is odd, first arms all
 //!    sources. If a source has work and refuses, the holder gives the role up and rings the bell.
+//!    It need not arm them if an earlier holder has armed them in this sleep, and nobody has
+//!    disarmed them since: a source that was armed and got work has rung, or will ring.
 //! 3. After it has given the role up, each holder, the progress thread included, looks once more at
 //!    the queue and at `parked`. Two threads rely on this look: a requester that found the role
 //!    taken and left its command in the queue, and a progress thread that found it taken and
@@ -44,11 +46,14 @@ pub trait Work {
     /// Does one round of work; returns the number of commands and events handled.
     fn round(&mut self, around: &Self::Around) -> usize;
 
-    /// Arms all sources. False: one of them has work.
-    fn arm(&mut self, around: &Self::Around) -> bool;
+    /// Arms all sources for a sleep of the progress thread. False: one of them has work.
+    fn arm(&mut self, around: &Self::Around, sleep: u64) -> bool;
 
     /// Disarms the sources that arm() has armed.
     fn disarm(&mut self);
+
+    /// The sleep for which arm() was called; 0: disarm() was called since.
+    fn armed_for(&self) -> u64;
 
     /// Called when the holder is about to give the role up, for debug assertions.
     fn check(&self) {}
@@ -82,6 +87,7 @@ pub enum Turn {
 /// holders write to them often and every requester reads the fields of the lane beside them.
 pub struct Handover<W> {
     role: CachePadded<Role<W>>,
+    /// See rule 1. An odd number names a sleep.
     parked: CachePadded<AtomicU64>,
 }
 
@@ -97,9 +103,17 @@ impl<W: Work> Handover<W> {
     /// Takes the role, if it is free, and disarms the sources.
     #[inline]
     pub fn take(&self) -> Option<Held<'_, W>> {
-        let mut work = self.role.take()?;
+        let mut work = self.take_armed()?;
         work.disarm();
         Some(work)
+    }
+
+    /// Takes the role, if it is free, and leaves the sources armed, for a holder that does no round.
+    /// To disarm them and to arm them again would take longer than to post an operation. A holder
+    /// that leaves work undone disarms them.
+    #[inline]
+    pub fn take_armed(&self) -> Option<Held<'_, W>> {
+        self.role.take()
     }
 
     /// Takes the role, if it is free, and works until there is no work. After ROUNDS rounds it
@@ -156,7 +170,7 @@ impl<W: Work> Handover<W> {
         // slept again. If this load sees that sleep, arm() sees the death.
         let parked = self.parked.load(Ordering::Acquire);
         let asleep = is_asleep(parked);
-        let armed = asleep && work.arm(around);
+        let armed = asleep && (work.armed_for() == parked || work.arm(around, parked));
         work.check();
         drop(work);
         if asleep && !armed {
@@ -193,7 +207,8 @@ impl<W: Work> Handover<W> {
         // The fence between this and the look at the role is in take().
         match self.role.take() {
             Some(mut work) => {
-                let armed = work.arm(around);
+                // Relaxed: only this thread writes it.
+                let armed = work.arm(around, self.parked.load(Ordering::Relaxed));
                 drop(work);
                 // Rule 3: a requester may have found that this thread held the role.
                 armed && !around.has_queued()

@@ -238,9 +238,12 @@ impl Lane {
         local: Local,
         outcome: Outcome,
     ) -> Result<()> {
-        let Some(mut work) = self.handover.take() else {
-            return Err(Error::bare(Status::RETRY_BUSY));
+        let free = match outcome {
+            Outcome::NeedsPost => self.handover.take_armed(),
+            // It may become a request to this rank, which must be looked for.
+            _ => self.handover.take(),
         };
+        let Some(mut work) = free else { return Err(Error::bare(Status::RETRY_BUSY)) };
         let found = {
             let _pinned = pin();
             local.resolve(&self.routes, command.size)
@@ -258,6 +261,10 @@ impl Lane {
             work.post_gathered(&self.routes);
             room
         });
+        if work.unsent > 0 {
+            // finish() must look whether a completion announces when it can be sent.
+            work.disarm();
+        }
         self.finish(work);
         match room {
             Ok(true) => Ok(()),
@@ -396,13 +403,18 @@ impl Work for LaneState {
         self.round(&lane.routes)
     }
 
-    fn arm(&mut self, lane: &Lane) -> bool {
-        self.arm(&lane.routes)
+    fn arm(&mut self, lane: &Lane, sleep: u64) -> bool {
+        self.arm(&lane.routes, sleep)
     }
 
     #[inline]
     fn disarm(&mut self) {
         self.disarm();
+    }
+
+    #[inline]
+    fn armed_for(&self) -> u64 {
+        self.armed_for()
     }
 
     fn check(&self) {

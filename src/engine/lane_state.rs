@@ -52,8 +52,8 @@ pub struct LaneState {
     pub(super) release_batch: usize,
     /// More than `half` slots were in use at the last look.
     full: bool,
-    /// arm() was called, so some sources may be armed.
-    armed: bool,
+    /// See Work::armed_for(). If it is not 0, some sources may be armed.
+    armed_for: u64,
     pub(super) receivers: Vec<Box<dyn Receiver>>,
     pub(super) slots: InFlightTable<InFlight>,
     /// The number of operations in the table for which Op::is_own(); no flush waits for them.
@@ -102,7 +102,7 @@ impl LaneState {
             half,
             release_batch: (half / 8).clamp(1, 4),
             full: false,
-            armed: false,
+            armed_for: 0,
             receivers,
             slots: InFlightTable::new(in_flight),
             own: 0,
@@ -181,9 +181,9 @@ impl LaneState {
         self.consumer.is_empty() && self.accepted() == 0 && self.flushes.is_empty()
     }
 
-    /// Arms all sources. False: one of them has work.
-    pub(super) fn arm(&mut self, routes: &Routes) -> bool {
-        self.armed = true;
+    /// Arms all sources for a sleep of the progress thread. False: one of them has work.
+    pub(super) fn arm(&mut self, routes: &Routes, sleep: u64) -> bool {
+        self.armed_for = sleep;
         (self.unsent == 0 || self.waits_for_wire())
             && self.deferred.is_empty()
             && (self.unserved.messages.is_empty() || !self.unserved.may_go_on(routes))
@@ -196,10 +196,16 @@ impl LaneState {
     /// producers use.
     #[inline]
     pub(super) fn disarm(&mut self) {
-        if std::mem::take(&mut self.armed) {
+        if std::mem::take(&mut self.armed_for) != 0 {
             self.consumer.cancel_wait();
             self.receivers.iter_mut().for_each(|receiver| receiver.disarm());
         }
+    }
+
+    /// See Work::armed_for().
+    #[inline]
+    pub(super) fn armed_for(&self) -> u64 {
+        self.armed_for
     }
 
     /// Puts a command into the in-flight table and posts its first stage. False: the table is full.

@@ -21,7 +21,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 
 struct Pieces {
     consumer: Consumer<u32>,
-    armed: bool,
+    armed_for: u64,
     /// Pieces of work that have been done.
     done: u32,
     /// The receiver's word; shared with the peers.
@@ -46,7 +46,7 @@ fn lane(expected: u32) -> Arc<ModelLane> {
     let (queue, consumer) = CommandQueue::new(8, move || for_drops.ring()).unwrap();
     let word = || AtomicU32::new(0);
     let source = Arc::new(word());
-    let work = Pieces { consumer, armed: false, done: 0, source: source.clone() };
+    let work = Pieces { consumer, armed_for: 0, done: 0, source: source.clone() };
     let handover = Handover::new(work);
     Arc::new(ModelLane { queue, handover, source, deaths: word(), bell, stop: word(), expected })
 }
@@ -76,8 +76,8 @@ impl Work for Pieces {
         count as usize
     }
 
-    fn arm(&mut self, lane: &ModelLane) -> bool {
-        self.armed = true;
+    fn arm(&mut self, lane: &ModelLane, sleep: u64) -> bool {
+        self.armed_for = sleep;
         lane.deaths.load(Ordering::Relaxed) == 0 && self.consumer.try_wait() && {
             let (expected, new, order) = (0, WAITING, Ordering::AcqRel);
             let armed = self.source.compare_exchange(expected, new, order, Ordering::Acquire);
@@ -86,10 +86,14 @@ impl Work for Pieces {
     }
 
     fn disarm(&mut self) {
-        if std::mem::take(&mut self.armed) {
+        if std::mem::take(&mut self.armed_for) != 0 {
             self.consumer.cancel_wait();
             self.source.fetch_and(!WAITING, Ordering::AcqRel);
         }
+    }
+
+    fn armed_for(&self) -> u64 {
+        self.armed_for
     }
 }
 
@@ -145,6 +149,13 @@ impl ModelLane {
     /// A thread that takes the role and does no work, as in Lane::is_idle().
     fn is_idle(&self) {
         if let Some(work) = self.handover.take() {
+            self.handover.finish(work, self);
+        }
+    }
+
+    /// A requester that posts to a network, as in Lane::post_directly().
+    fn post(&self) {
+        if let Some(work) = self.handover.take_armed() {
             self.handover.finish(work, self);
         }
     }
@@ -248,4 +259,24 @@ fn loom_a_death_beside_a_holder_that_only_looks() {
 #[test]
 fn loom_a_death_and_a_requester() {
     against_progress(2, 2, ModelLane::request, ModelLane::mark_dead);
+}
+
+#[test]
+fn loom_a_peer_and_a_holder_that_leaves_the_sources_armed() {
+    against_progress(3, 1, ModelLane::post, ModelLane::deliver);
+}
+
+#[test]
+fn loom_a_request_from_a_callback_and_a_holder_that_leaves_the_sources_armed() {
+    against_progress(3, 1, ModelLane::post, ModelLane::leave_to_others);
+}
+
+#[test]
+fn loom_a_death_beside_a_holder_that_leaves_the_sources_armed() {
+    against_progress(3, 1, ModelLane::post, ModelLane::mark_dead);
+}
+
+#[test]
+fn loom_a_requester_beside_a_holder_that_leaves_the_sources_armed() {
+    against_progress(2, 1, ModelLane::post, ModelLane::request);
 }

@@ -291,12 +291,12 @@ fn what_finds_a_full_peer_or_table_goes_later_and_nothing_is_lost() {
         !unsafe { work.start(routes, increment(1, key, &ended), Stage::Word, false) },
         "the table is full"
     );
-    assert!(!work.arm(routes), "with messages unsent nobody may sleep");
+    assert!(!work.arm(routes, 1), "with messages unsent nobody may sleep");
     work.disarm();
     settle(&mut ranks);
     assert_eq!((theirs[0], value(&ended)), (12, 12));
     let Rank { work, routes, .. } = &mut ranks[0];
-    assert!(work.arm(routes) && work.is_idle());
+    assert!(work.arm(routes, 1) && work.is_idle());
 }
 
 #[test]
@@ -400,7 +400,7 @@ fn the_death_of_a_peer_ends_what_is_pending_on_it_and_nothing_else() {
     ranks[0].flush(ALL_PEERS, &flushed);
     ranks[0].routes.mark_dead(1);
     let Rank { work, routes, .. } = &mut ranks[0];
-    assert!(!work.arm(routes), "nobody may sleep over a death");
+    assert!(!work.arm(routes, 1), "nobody may sleep over a death");
     work.disarm();
     while ranks[0].round() > 0 {}
     assert_eq!(value(&lost), 9 | WORD_FAILED);
