@@ -7,9 +7,12 @@
 //! larger than `INLINE` travel in a message of their own, directly from memory to memory. Both
 //! sides derive that message's tag from the operation's number at the requester.
 //!
-//! The thread that polls the owner's lane serves the requests. A requester has at most `WINDOW`
-//! requests to a peer unanswered; operations that are posted meanwhile travel together in the next
-//! request. An owner that serves `SERVED` large operations defers further requests.
+//! The thread that polls the owner's lane serves the requests. While a request to a peer is
+//! unanswered, further operations wait, and travel together in the next request: over TCP a message
+//! takes the time of hundreds of small operations. Only a *long* request leaves at once, so that
+//! the bytes of one request travel while the owner serves another. A requester has at most `WINDOW`
+//! requests to a peer unanswered. An owner that serves `SERVED` large operations defers further
+//! requests.
 
 use crate::lane::MpiLane;
 use crate::message::{
@@ -28,6 +31,8 @@ pub(crate) const INLINE: u64 = 4096;
 pub const LARGEST: u64 = 4 << 20;
 /// Most requests to one peer that have no answer yet.
 const WINDOW: u32 = 2;
+/// A request whose operations have so many bytes, with their entries, is long.
+const LONG: u64 = 2048;
 /// Most operations of this rank under way.
 pub(crate) const OPERATIONS: usize = 512;
 /// Most large operations of this rank under way.
@@ -158,9 +163,13 @@ impl Remote {
         transfers && (!self.free.is_empty() || self.operations.len() < OPERATIONS)
     }
 
-    /// How many more requests may be sent to a peer before it answers.
-    fn window(&self, peer: u32) -> u32 {
-        WINDOW - self.open.get(&peer).copied().unwrap_or(0).min(WINDOW)
+    /// Whether a request with these operations may leave before the peer answers another one.
+    fn may_ask(&self, peer: u32, commands: &[Command]) -> bool {
+        let long = || commands.iter().map(|it| ENTRY as u64 + it.size).sum::<u64>() >= LONG;
+        match self.open.get(&peer) {
+            None | Some(0) => true,
+            Some(open) => *open < WINDOW && long(),
+        }
     }
 
     /// The numbers of the operations under way to a peer.
@@ -179,7 +188,7 @@ impl MpiLane {
     pub(crate) unsafe fn post_remote(&mut self, peer: u32, commands: &[Command]) -> (u32, i32) {
         let mut left = commands;
         while !left.is_empty() {
-            if self.remote.window(peer) == 0 {
+            if !self.remote.may_ask(peer, left) {
                 break;
             }
             // SAFETY: as the caller promises.

@@ -1,14 +1,19 @@
-/* Answers to writes with signal travel in the next request to the same peer. The program counts
- * MPI_Isend of the module: two ranks that write to each other in turn need one message for each
- * write, in the best of BATCHES batches, since the polling thread sends some answers alone. A rank
- * that computes answers all the same. 2 ranks. */
+/* How many messages operations need. The program counts MPI_Isend of the module. 2 ranks.
+ *
+ * Answers to writes with signal travel in the next request to the same peer: two ranks that write
+ * to each other in turn need one message for each write, in the best of BATCHES batches, since the
+ * polling thread sends some answers alone. A rank that computes answers all the same.
+ *
+ * Reads that are posted while a request is unanswered travel together in the next one, unless they
+ * are long. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { BATCHES = 30, WRITES = 100, LARGEST = 4096, ALONE = 20 };
+enum { BATCHES = 30, WRITES = 100, LARGEST = 4096, ALONE = 20, READS = 40, REQUESTS = 3, ANSWERS = 7 };
 
-static int sends;
+static int sends, requests, slow;
 static llcl_context_t *context;
 static llcl_remote_t all[2];
 static char *region; /* bytes that the peer writes, and behind them the word of its signals */
@@ -16,6 +21,10 @@ static char *region; /* bytes that the peer writes, and behind them the word of 
 int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
     __atomic_fetch_add(&sends, 1, __ATOMIC_RELAXED);
+    if (tag == REQUESTS)
+        __atomic_fetch_add(&requests, 1, __ATOMIC_RELAXED);
+    if (tag == ANSWERS && __atomic_load_n(&slow, __ATOMIC_RELAXED))
+        usleep(20000); /* longer than all reads take to be posted */
     return PMPI_Isend(bytes, count, type, to, tag, comm, request);
 }
 
@@ -71,6 +80,47 @@ static void write_to_a_rank_that_computes(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* The first request of a batch of reads is unanswered while the other reads are posted. In nearly
+ * all batches the reads need `enough` requests at most, and in one of them at least `early` leave
+ * before the first answer. */
+static void requests_of(int reads, size_t size, int enough, int early)
+{
+    static char bytes[READS][LARGEST];
+    int few = 0, most = 0;
+    llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
+    get.peer = 1;
+    get.source = all[1];
+    get.size = size;
+    __atomic_store_n(&slow, rank, __ATOMIC_RELAXED);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int batch = 0; rank == 0 && batch < BATCHES / 2; batch++) {
+        int before = __atomic_load_n(&requests, __ATOMIC_RELAXED), now;
+        for (int turn = 0; turn < reads; turn++) {
+            get.destination = llcl_local_address(bytes[turn]);
+            LLCL_CHECK(llcl_read_async(context, &get));
+        }
+        now = __atomic_load_n(&requests, __ATOMIC_RELAXED) - before;
+        most = now > most ? now : most;
+        LLCL_CHECK(llcl_flush(context, 1));
+        few += __atomic_load_n(&requests, __ATOMIC_RELAXED) - before <= enough;
+    }
+    EXPECT(rank == 1 || (few >= BATCHES / 2 - 2 && most >= early));
+    MPI_Barrier(MPI_COMM_WORLD);
+    __atomic_store_n(&slow, 0, __ATOMIC_RELAXED);
+}
+
+/* The first read of a region also asks for its key. */
+static void read_once(void)
+{
+    uint64_t word = 0;
+    llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
+    get.peer = 1;
+    get.source = all[1];
+    get.destination = llcl_local_address(&word);
+    get.size = 8;
+    LLCL_CHECK(llcl_read(context, &get));
+}
+
 int main(int argc, char **argv)
 {
     int level, small, large;
@@ -84,6 +134,10 @@ int main(int argc, char **argv)
     small = messages_for(64);
     large = messages_for(LARGEST);
     write_to_a_rank_that_computes();
+    if (rank == 0)
+        read_once();
+    requests_of(READS, 8, 2, 1);
+    requests_of(2, LARGEST, 2, 2);
     EXPECT(small >= 100 && small <= 120 && large >= 100 && large <= 120);
     LLCL_CHECK(llcl_finalize(context));
     MPI_Finalize();
