@@ -22,6 +22,7 @@ use crate::engine::command::{Command, Op};
 use crate::engine::control_messages::PostedControl;
 use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
+use crate::engine::peer_turns::PeerLine;
 use crate::engine::routes::Routes;
 use crate::transport::Reply;
 use crate::transport::fabric::Fabric;
@@ -32,6 +33,47 @@ use std::collections::VecDeque;
 
 /// Most work requests of one batch.
 const BATCH: usize = 64;
+
+/// Most tries that a line leaves out after a refusal.
+const PAUSE: u32 = 32;
+
+/// The operations that wait to be posted for one peer, by age. To make their work requests takes
+/// long, and a network without room refuses all of them. So a line that was refused leaves out the
+/// next tries, more of them after each refusal, until the network completes an operation, which
+/// makes room.
+#[derive(Default)]
+pub(super) struct PostLine {
+    tags: VecDeque<Tag>,
+    /// How many tries it leaves out, and how many after the next refusal.
+    pause: u32,
+    next_pause: u32,
+    /// `LaneState::completions` at the last refusal.
+    completions: u64,
+}
+
+impl PeerLine for PostLine {
+    fn is_empty(&self) -> bool {
+        self.tags.is_empty()
+    }
+}
+
+impl PostLine {
+    fn refused(&mut self, completions: u64) {
+        self.pause = self.next_pause.clamp(1, PAUSE);
+        self.next_pause = 2 * self.pause;
+        self.completions = completions;
+    }
+
+    /// Whether it leaves this try out.
+    fn pauses(&mut self, completions: u64) -> bool {
+        if self.completions != completions {
+            (self.pause, self.next_pause) = (0, 0);
+        }
+        let pauses = self.pause > 0;
+        self.pause -= u32::from(pauses);
+        pauses
+    }
+}
 
 /// The abilities of the network.
 #[derive(Clone, Copy)]
@@ -172,7 +214,7 @@ impl LaneState {
 
     fn line_up(&mut self, tag: Tag) {
         if let Some(operation) = self.slots.get_mut(tag) {
-            self.posts.put(operation.command.peer, |line| line.push_back(tag));
+            self.posts.put(operation.command.peer, |line| line.tags.push_back(tag));
         }
     }
 
@@ -213,21 +255,27 @@ impl LaneState {
     /// posted. Then the progress thread may sleep: the completion of the posted operation makes
     /// room and rings the bell.
     pub(super) fn waits_for_wire(&self) -> bool {
-        let lined_up: usize = self.posts.waiting().map(|(_, line)| line.len()).sum();
+        let lined_up: usize = self.posts.waiting().map(|(_, line)| line.tags.len()).sum();
         lined_up + usize::from(self.alone.is_some()) == self.unsent
             && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)
     }
 
     /// Posts the first operations of a peer's line. Returns how many have left the line, and
     /// whether the network may accept the next ones, too.
-    fn post_line(&mut self, routes: &Routes, line: &mut VecDeque<Tag>) -> (usize, bool) {
-        let (count, stopped) = self.post_first(routes, line.iter().copied());
-        line.drain(..count);
+    fn post_line(&mut self, routes: &Routes, line: &mut PostLine) -> (usize, bool) {
+        if line.pauses(self.completions) {
+            return (0, false);
+        }
+        let (count, stopped) = self.post_first(routes, line.tags.iter().copied());
+        line.tags.drain(..count);
         match stopped {
-            Stopped::Later => (count, false),
+            Stopped::Later => {
+                line.refused(self.completions);
+                (count, false)
+            }
             Stopped::No => (count, true),
             Stopped::NeedsOwner => {
-                line.pop_front().into_iter().for_each(|tag| self.give_up(routes, tag));
+                line.tags.pop_front().into_iter().for_each(|tag| self.give_up(routes, tag));
                 (count + 1, true)
             }
         }
@@ -292,6 +340,7 @@ impl LaneState {
 
     /// Handles a completion of the network.
     pub(in crate::engine) fn wire_ended(&mut self, routes: &Routes, end: Reply) {
+        self.completions += 1;
         let tag = Tag(end.tag);
         // A tag without a posted operation: the operation has ended before, or never existed.
         let Some(operation) = self.slots.get_mut(tag).filter(|it| it.sent && it.is_posted()) else {
@@ -311,5 +360,25 @@ impl LaneState {
             }
             Next::Wait => {}
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_line_leaves_more_and_more_tries_out_until_a_completion() {
+        let mut line = PostLine::default();
+        let pauses_at = |line: &mut PostLine, completions| {
+            line.refused(completions);
+            (0..).take_while(|_| line.pauses(completions)).count()
+        };
+        assert!(!line.pauses(5), "the network has refused nothing");
+        let counts = [(); 8].map(|()| pauses_at(&mut line, 5));
+        assert_eq!(counts, [1, 2, 4, 8, 16, 32, 32, 32]);
+        line.refused(5);
+        assert!(line.pauses(5) && !line.pauses(6), "a completion has made room");
+        assert_eq!(pauses_at(&mut line, 6), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! The state that the lane's role protects: that of the executor and of the completer.
 
 use crate::engine::by_owner::{InFlight, Stage};
+use crate::engine::by_wire::PostLine;
 use crate::engine::command::Command;
 use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
@@ -15,7 +16,6 @@ use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply, SMALL_REQUEST};
 use crate::util::admission::Admission;
 use crate::util::status::Status;
 use crossbeam_utils::CachePadded;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -68,9 +68,11 @@ pub struct LaneState {
     /// Operations in the table whose request has not been sent to the owner.
     pub(super) waiting: SendQueue,
     /// Operations in the table that have not been posted to the network, by peer and age.
-    pub(super) posts: PeerTurns<VecDeque<Tag>>,
+    pub(super) posts: PeerTurns<PostLine>,
     /// The operation that waits to be posted while no other does. It is not in `posts`.
     pub(super) alone: Option<Tag>,
+    /// How many completions the network has reported.
+    pub(super) completions: u64,
     /// Work requests of one batch; kept for its memory.
     pub(super) batch: Vec<Posting>,
     /// The number of operations in `waiting`, `posts` and `alone`.
@@ -112,6 +114,7 @@ impl LaneState {
             waiting: SendQueue::default(),
             posts: PeerTurns::default(),
             alone: None,
+            completions: 0,
             batch: Vec::new(),
             unsent: 0,
             flushes: Vec::new(),
