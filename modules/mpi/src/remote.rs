@@ -9,9 +9,10 @@
 //!
 //! The thread that polls the owner's lane serves the requests. While a request to a peer is
 //! unanswered, further operations wait, and travel together in the next request: over TCP a message
-//! takes the time of hundreds of small operations. Only a *long* request leaves at once, so that
-//! the bytes of one request travel while the owner serves another. A requester has at most `WINDOW`
-//! requests to a peer unanswered. An owner that serves `SERVED` large operations defers further
+//! takes the time of hundreds of small operations. Two kinds of requests leave at once: a *long*
+//! one, so that the bytes of one request travel while the owner serves another, and one with a
+//! notice, for which the peer may wait before it answers. A requester has at most `WINDOW` requests
+//! to a peer unanswered. An owner that serves `SERVED` large operations defers further
 //! requests.
 
 use crate::lane::MpiLane;
@@ -165,10 +166,11 @@ impl Remote {
 
     /// Whether a request with these operations may leave before the peer answers another one.
     fn may_ask(&self, peer: u32, commands: &[Command]) -> bool {
-        let long = || commands.iter().map(|it| ENTRY as u64 + it.size).sum::<u64>() >= LONG;
+        let is_long = || commands.iter().map(|it| ENTRY as u64 + it.size).sum::<u64>() >= LONG;
+        let notices = || commands.iter().any(|it| it.flags & Command::NOTICE != 0);
         match self.open.get(&peer) {
             None | Some(0) => true,
-            Some(open) => *open < WINDOW && long(),
+            Some(open) => *open < WINDOW && (notices() || is_long()),
         }
     }
 
