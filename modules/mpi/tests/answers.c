@@ -5,13 +5,13 @@
  * polling thread sends some answers alone. A rank that computes answers all the same.
  *
  * Reads that are posted while a request is unanswered travel together in the next one, unless they
- * are long. */
+ * are long. A write with signal does not wait. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCHES = 30, WRITES = 100, LARGEST = 4096, ALONE = 20, READS = 40, REQUESTS = 3, ANSWERS = 7 };
+enum { BATCHES = 30, WRITES = 100, LARGEST = 4096, ALONE = 20, OPERATIONS = 40, REQUESTS = 3, ANSWERS = 7 };
 
 static int sends, requests, slow;
 static llcl_context_t *context;
@@ -80,25 +80,36 @@ static void write_to_a_rank_that_computes(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* The first request of a batch of reads is unanswered while the other reads are posted. In nearly
- * all batches the reads need `enough` requests at most, and in one of them at least `early` leave
- * before the first answer. */
-static void requests_of(int reads, size_t size, int enough, int early)
+static void read_to(void *bytes, size_t size)
 {
-    static char bytes[READS][LARGEST];
-    int few = 0, most = 0;
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
     get.peer = 1;
     get.source = all[1];
+    get.destination = llcl_local_address(bytes);
     get.size = size;
+    LLCL_CHECK(llcl_read_async(context, &get));
+}
+
+static void write_with_signal(void *bytes, size_t size)
+{
+    llcl_write_signal_params_t put = write_of(bytes, size);
+    LLCL_CHECK(llcl_write_signal_async(context, &put));
+}
+
+/* The first request of a batch is unanswered while the other operations are posted. In nearly all
+ * batches they need `enough` requests at most, and in one of them at least `early` leave before the
+ * first answer. */
+static void requests_of(int operations, void (*post)(void *, size_t), size_t size, int enough, int early)
+{
+    static char bytes[OPERATIONS][LARGEST];
+    int few = 0, most = 0;
     __atomic_store_n(&slow, rank, __ATOMIC_RELAXED);
     MPI_Barrier(MPI_COMM_WORLD);
     for (int batch = 0; rank == 0 && batch < BATCHES / 2; batch++) {
         int before = __atomic_load_n(&requests, __ATOMIC_RELAXED), now;
-        for (int turn = 0; turn < reads; turn++) {
-            get.destination = llcl_local_address(bytes[turn]);
-            LLCL_CHECK(llcl_read_async(context, &get));
-        }
+        usleep(1000); /* a thread of the library that still works would post the operations later */
+        for (int turn = 0; turn < operations; turn++)
+            post(bytes[turn], size);
         now = __atomic_load_n(&requests, __ATOMIC_RELAXED) - before;
         most = now > most ? now : most;
         LLCL_CHECK(llcl_flush(context, 1));
@@ -107,18 +118,6 @@ static void requests_of(int reads, size_t size, int enough, int early)
     EXPECT(rank == 1 || (few >= BATCHES / 2 - 2 && most >= early));
     MPI_Barrier(MPI_COMM_WORLD);
     __atomic_store_n(&slow, 0, __ATOMIC_RELAXED);
-}
-
-/* The first read of a region also asks for its key. */
-static void read_once(void)
-{
-    uint64_t word = 0;
-    llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
-    get.peer = 1;
-    get.source = all[1];
-    get.destination = llcl_local_address(&word);
-    get.size = 8;
-    LLCL_CHECK(llcl_read(context, &get));
 }
 
 int main(int argc, char **argv)
@@ -134,10 +133,14 @@ int main(int argc, char **argv)
     small = messages_for(64);
     large = messages_for(LARGEST);
     write_to_a_rank_that_computes();
-    if (rank == 0)
-        read_once();
-    requests_of(READS, 8, 2, 1);
-    requests_of(2, LARGEST, 2, 2);
+    if (rank == 0) {
+        uint64_t word;
+        read_to(&word, 8); /* asks for the region's key */
+        LLCL_CHECK(llcl_flush(context, 1));
+    }
+    requests_of(OPERATIONS, read_to, 8, 2, 0);
+    requests_of(2, read_to, LARGEST, 2, 2);
+    requests_of(2, write_with_signal, 8, 2, 2);
     EXPECT(small >= 100 && small <= 120 && large >= 100 && large <= 120);
     LLCL_CHECK(llcl_finalize(context));
     MPI_Finalize();
