@@ -22,58 +22,16 @@ use crate::engine::command::{Command, Op};
 use crate::engine::control_messages::PostedControl;
 use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
-use crate::engine::peer_turns::PeerLine;
+use crate::engine::post_line::PostLine;
 use crate::engine::routes::Routes;
 use crate::transport::Reply;
 use crate::transport::fabric::Fabric;
 use crate::transport::fabric::far::Resolver;
 use crate::transport::remote::{ANSWERED, Posting, Signal, Stopped, What};
 use crate::util::status::Status;
-use std::collections::VecDeque;
 
 /// Most work requests of one batch.
 const BATCH: usize = 64;
-
-/// Most tries that a line leaves out after a refusal.
-const PAUSE: u32 = 32;
-
-/// The operations that wait to be posted for one peer, by age. To make their work requests takes
-/// long, and a network without room refuses all of them. So a line that was refused leaves out the
-/// next tries, more of them after each refusal, until the network completes an operation, which
-/// makes room.
-#[derive(Default)]
-pub(super) struct PostLine {
-    tags: VecDeque<Tag>,
-    /// How many tries it leaves out, and how many after the next refusal.
-    pause: u32,
-    next_pause: u32,
-    /// `LaneState::completions` at the last refusal.
-    completions: u64,
-}
-
-impl PeerLine for PostLine {
-    fn is_empty(&self) -> bool {
-        self.tags.is_empty()
-    }
-}
-
-impl PostLine {
-    fn refused(&mut self, completions: u64) {
-        self.pause = self.next_pause.clamp(1, PAUSE);
-        self.next_pause = 2 * self.pause;
-        self.completions = completions;
-    }
-
-    /// Whether it leaves this try out.
-    fn pauses(&mut self, completions: u64) -> bool {
-        if self.completions != completions {
-            (self.pause, self.next_pause) = (0, 0);
-        }
-        let pauses = self.pause > 0;
-        self.pause -= u32::from(pauses);
-        pauses
-    }
-}
 
 /// The abilities of the network.
 #[derive(Clone, Copy)]
@@ -360,25 +318,5 @@ impl LaneState {
             }
             Next::Wait => {}
         }
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refused_line_leaves_more_and_more_tries_out_until_a_completion() {
-        let mut line = PostLine::default();
-        let pauses_at = |line: &mut PostLine, completions| {
-            line.refused(completions);
-            (0..).take_while(|_| line.pauses(completions)).count()
-        };
-        assert!(!line.pauses(5), "the network has refused nothing");
-        let counts = [(); 8].map(|()| pauses_at(&mut line, 5));
-        assert_eq!(counts, [1, 2, 4, 8, 16, 32, 32, 32]);
-        line.refused(5);
-        assert!(line.pauses(5) && !line.pauses(6), "a completion has made room");
-        assert_eq!(pauses_at(&mut line, 6), 1);
     }
 }

@@ -108,9 +108,9 @@ impl<W: Work> Handover<W> {
         Some(work)
     }
 
-    /// Takes the role, if it is free, and leaves the sources armed, for a holder that does no round.
-    /// To disarm them and to arm them again would take longer than to post an operation. A holder
-    /// that leaves work undone disarms them.
+    /// Takes the role, if it is free, and leaves the sources armed, for a holder that does no
+    /// round. To disarm them and to arm them again would take longer than to post an operation. A
+    /// holder that leaves work undone disarms them.
     #[inline]
     pub fn take_armed(&self) -> Option<Held<'_, W>> {
         self.role.take()

@@ -1,13 +1,13 @@
 //! The state that the lane's role protects: that of the executor and of the completer.
 
 use crate::engine::by_owner::{InFlight, Stage};
-use crate::engine::by_wire::PostLine;
 use crate::engine::command::Command;
 use crate::engine::command_queue::Consumer;
 use crate::engine::in_flight::{InFlightTable, Tag};
 use crate::engine::messages::deferred::DeferredQueue;
 use crate::engine::messages::sender::AmSender;
 use crate::engine::peer_turns::PeerTurns;
+use crate::engine::post_line::PostLine;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};

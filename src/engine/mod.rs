@@ -22,6 +22,7 @@ pub mod messages;
 mod peer_turns;
 mod piece_commands;
 pub mod pieces;
+mod post_line;
 pub mod queue_entry;
 mod role;
 pub mod routes;
