@@ -30,8 +30,8 @@ const JOINED_BYTES: u64 = 64 << 10;
 /// Whether a request to the owner executes this command in less time than the network, which can
 /// execute it, too.
 fn goes_to_owner(routes: &Routes, command: &Command) -> bool {
-    let most = if routes.fabric().has_signals(command.peer) { 0 } else { WITH_SIGNAL };
-    command.op == Op::WRITE_SIGNAL && command.size <= most
+    let most = || if routes.fabric().has_signals(command.peer) { 0 } else { WITH_SIGNAL };
+    command.op == Op::WRITE_SIGNAL && command.size <= most()
 }
 
 impl LaneState {
