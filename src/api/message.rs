@@ -219,8 +219,9 @@ pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status
 }
 
 impl llcl_am_params_t {
-    /// The frame of a MEDIUM message for a short path. None: the message has a reply or a
-    /// completion, or a parameter is invalid. The long path takes it, and reports errors.
+    /// The frame of a MEDIUM message for a short path. None: the message is of another kind, has
+    /// flags, a reply or a completion, or a parameter is invalid. The long path takes it, and
+    /// reports errors.
     ///
     /// # Safety
     /// Header and payload are valid for reading.

@@ -266,14 +266,12 @@ struct Unsent {
 }
 
 impl Unsent {
-    /// RETRY_QUEUE_FULL: it was not accepted. Other errors are dropped: the peer has died, or the
-    /// context ends.
+    /// RETRY_QUEUE_FULL: it was not accepted.
     fn send(&self, lane: &Lane) -> Result<()> {
         let Unsent { peer, name, words } = *self;
         let message = ControlMessage { peer, name, words, keep: false, bytes: &[] };
         let ends: Arc<dyn Ended> = Arc::new(Nobody);
-        let put = put_control(lane, || control_messages::command(&message, &ends));
-        put.or_else(|error| if error.status.is_retry() { Err(error) } else { Ok(()) })
+        put_control(lane, || control_messages::command(&message, &ends))
     }
 }
 

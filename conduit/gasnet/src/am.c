@@ -260,10 +260,10 @@ static uint16_t tag_of(const struct gexl_message *message, unsigned route) {
     return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0) | route);
 }
 
+_Static_assert(sizeof(llcl_am_params_t) == 160, "fill() sets all fields of a struct of this size");
+
 /* Fills in the message of libllcl, all but the peer. `params` refers to `made`. It sets each field
  * by itself: gcc would make LLCL_AM_PARAMS_INIT a `rep stos`, which costs as much as the rest. */
-_Static_assert(offsetof(llcl_am_params_t, on_complete) + sizeof(llcl_completion_t) == sizeof(llcl_am_params_t),
-               "fill() sets all fields up to on_complete");
 static inline void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
                         unsigned route, union made *made) {
     static const llcl_completion_t nothing = LLCL_COMPLETION_INIT;

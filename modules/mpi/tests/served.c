@@ -2,7 +2,7 @@
  * continues. At rank 0 the program replaces MPI_Isend, MPI_Test, MPI_Testsome and ppoll. The end of
  * the message that carries the bytes is hidden until naps, each longer than the one before, have
  * grown to GROWN_NS. The first nap behind that end must be shorter, in most of READS reads: the
- * progress thread sees the end of some of them. 2 ranks. */
+ * progress thread sees the end of some of them, and then the next sleep says little. 2 ranks. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <poll.h>

@@ -140,6 +140,7 @@ int main(int argc, char **argv)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
     int given, handled = 0;
+    llcl_capabilities_t can = LLCL_CAPABILITIES_INIT;
     llcl_context_t *context;
     llcl_region_t *region;
     llcl_remote_t mine, all[64];
@@ -152,6 +153,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
     LLCL_CHECK(llcl_init_mpi(comm, NULL, &context));
+    LLCL_CHECK(llcl_query(context, &can));
+    EXPECT(can.opener_polls == (level != MPI_THREAD_MULTIPLE));
     LLCL_CHECK(llcl_am_register(context, HANDLER, more, &handled));
     LLCL_CHECK(llcl_region_allocate(context, LARGE, 0, &region));
     own = llcl_region_address(region);

@@ -127,7 +127,8 @@ struct Answers {
 }
 
 impl Answers {
-    /// This may find no room in the command queue, whose commands are perhaps being ended now.
+    /// The command queue may be full, and its commands may be ending just now. Then the message is
+    /// parked.
     fn send_failed(&self, peer: u32, name: u64, (status, round): (Status, u32)) {
         let words = PlanMessage::Failed(status, round).encode();
         self.services.send_control_or_park(peer, name, words);

@@ -185,6 +185,7 @@ mod models {
             assert!(!parked.any());
         });
     }
+
     /// Credit comes while another thread tries to send. A thread that is told that nothing could be
     /// sent may sleep, so no response may be left then.
     #[test]

@@ -53,7 +53,7 @@ impl Room {
     }
 
     /// Takes room even if there is none.
-    pub fn take_always(&self, bytes: usize) {
+    fn take_always(&self, bytes: usize) {
         self.under_way.fetch_add(cost(bytes), Ordering::Relaxed);
     }
 

@@ -63,8 +63,10 @@ impl Dispatcher {
     fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
         match self.post.send_parked() {
             Some(0) if all_ring || !self.post.parked.any() => longest,
+            // A peer does not ring.
+            Some(0) => NAP.min(longest),
             // The thread that sends them may have looked before the peer freed slots.
-            Some(0) | None => NAP.min(longest),
+            None => NAP.min(longest),
             Some(_) => Duration::ZERO,
         }
     }

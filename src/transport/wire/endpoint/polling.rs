@@ -52,8 +52,9 @@ impl Default for Events {
 unsafe impl Send for Events {}
 
 impl State {
-    /// Whether a round has nothing to do unless the lane has an event. No peer waits for a receipt
-    /// then: it would miss frames, and `grants` would have served them not at all or in part.
+    /// Whether a round has nothing to do unless the lane has an event. A peer that waits for a
+    /// receipt needs no term: it waits only while frames of it are missing or in no slot, and then
+    /// `grants` has not served all.
     fn is_settled(&self) -> bool {
         self.grants.has_served_all()
             && self.outgoing.waiting() == 0
