@@ -12,8 +12,7 @@
 //! takes the time of hundreds of small operations. Two kinds of requests leave at once: a *long*
 //! one, so that the bytes of one request travel while the owner serves another, and one with a
 //! notice, for which the peer may wait before it answers. A requester has at most `WINDOW` requests
-//! to a peer unanswered. An owner that serves `SERVED` large operations defers further
-//! requests.
+//! to a peer unanswered. An owner that serves `SERVED` large operations defers further requests.
 
 use crate::lane::MpiLane;
 use crate::message::{
