@@ -1,7 +1,7 @@
 //! Steps that put to ranks of other nodes; `put_sender` has the format and the flow control.
 
 use crate::coll::runner::members::{Member, Memory, turn_of};
-use crate::coll::runner::put_sender::{COPIED, PlanMessage, Put, PutSender, Signal};
+use crate::coll::runner::put_sender::{COPIED, Put, PutSender, Signal};
 use crate::coll::runner::record::{Edge, RecordRef};
 use crate::coll::runner::shared::{End, Stage};
 use crate::coll::runner::worklist::Worklist;
@@ -158,7 +158,7 @@ impl Stage {
                 unsafe { std::slice::from_raw_parts(from, length as usize) }.into()
             }
         };
-        put_sender.post(member.peer, PlanMessage::Put(put), &bytes)
+        put_sender.post(member.peer, put, &bytes)
     }
 }
 

@@ -190,15 +190,10 @@ impl PutSender {
         self.answers.room.is_stalled(queue)
     }
 
-    /// Posts a control message for which the caller has taken room.
-    pub fn post(
-        &self,
-        peer: u32,
-        what: PlanMessage,
-        bytes: &[u8],
-    ) -> std::result::Result<(), Status> {
-        let message =
-            ControlMessage { peer, name: self.name, words: what.encode(), keep: false, bytes };
+    /// Posts a part of a put, for which the caller has taken room.
+    pub fn post(&self, peer: u32, put: Put, bytes: &[u8]) -> std::result::Result<(), Status> {
+        let words = PlanMessage::Put(put).encode();
+        let message = ControlMessage { peer, name: self.name, words, keep: false, bytes };
         let ends = self.answers.clone() as Arc<dyn Ended>;
         self.answers.services.send_control(&message, &ends).map_err(|error| error.status)
     }
