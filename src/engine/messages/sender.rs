@@ -143,11 +143,17 @@ impl AmSender {
 
     /// Sends a response to a peer, or parks it.
     pub fn respond(&self, peer: u32, frame: &Frame) {
-        if !self.try_respond(peer, frame) && self.parked.park(Response::of(peer, frame)) {
+        if self.try_respond(peer, frame) {
+            return;
+        }
+        if self.parked.park(Response::of(peer, frame)) {
             // The thread `llcl-handlers` sends it later or, while that one is in a long handler, a
             // thread of the program that waits in the library. Both may be about to sleep now.
             self.routes.fabric().own_words().requests.bell().ring();
             self.routes.waiters().touched_anything();
+        } else if !self.routes.fabric().frees_wake(peer) {
+            // A wire may have made room, and rung, before the response was parked.
+            self.send_parked();
         }
     }
 
@@ -172,13 +178,16 @@ impl AmSender {
 
     /// To be called before a sleep: leaves a wake request at each peer of a parked response, so
     /// that the peer rings when it frees slots. The caller then executes the kernel's fence and
-    /// calls send_parked() once more. False: one of the peers does not ring.
+    /// calls send_parked() once more. A wire rings without a request when there is room for a
+    /// response that it has refused. False: one of the peers was not contacted yet, so nobody rings
+    /// for it.
     pub fn ask_wake_for_slots(&self) -> bool {
         let (fabric, mut all_ring) = (self.routes.fabric(), true);
         if self.parked.any() {
-            self.parked.each_peer(|peer| {
-                let sender = fabric.known_sender(peer).filter(|_| fabric.frees_wake(peer));
-                sender.map_or_else(|| all_ring = false, MessageSender::ask_wake_for_responses);
+            self.parked.each_peer(|peer| match fabric.known_sender(peer) {
+                Some(sender) if fabric.frees_wake(peer) => sender.ask_wake_for_responses(),
+                Some(_) => {}
+                None => all_ring = false,
             });
         }
         all_ring

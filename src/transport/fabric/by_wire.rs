@@ -18,7 +18,7 @@ use crate::transport::port::{Port, Reach};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::wire::Wire;
-use crate::transport::wire::endpoint::{Endpoint, News, Signalled, Unreachable};
+use crate::transport::wire::endpoint::{Endpoint, News, Signalled, Sleeper, Unreachable};
 use crate::transport::wire::module::{self, Module};
 #[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -211,7 +211,10 @@ pub(super) fn join(
     let wire =
         Endpoint::join((me, size), opened.into(), medium, deliver, News { relayed, failed })?;
     bootstrap.carry_by(wire.relay());
-    wire.set_ring(Box::new(move || rung.control().bell().ring()));
+    wire.set_ring(Box::new(move |sleeper| match sleeper {
+        Sleeper::Progress => rung.control().bell().ring(),
+        Sleeper::Handlers => rung.control().message_head().requests.bell().ring(),
+    }));
     card.extend(wire.card());
     Ok((Some(wire), card))
 }

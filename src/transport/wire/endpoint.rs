@@ -40,7 +40,9 @@ use std::time::{Duration, Instant};
 
 mod posts;
 use polling::Events;
+pub use posts::Sleeper;
 use posts::{Batch, Ring};
+use ways::Refused;
 
 /// How long the polling thread sleeps at most while frames wait for the lane or for a slot.
 const AGAIN: Duration = Duration::from_micros(100);
@@ -100,6 +102,8 @@ struct State {
     receipts: Receipts,
     joins: Joins,
     outgoing: Outgoing,
+    /// Responses that were refused and had no room since.
+    refused: Vec<Refused>,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
     /// Peers that the wire does not reach any more, each with the time at which it is reported as
     /// unreachable; None: it was reported, or is known to be dead.
@@ -319,6 +323,7 @@ impl Endpoint {
             receipts: Receipts::new(size),
             joins: Joins::default(),
             outgoing: Outgoing::new(&caps),
+            refused: Vec::new(),
             relayed: news.relayed,
             lost: Vec::new(),
             posted: Posted::default(),
@@ -361,26 +366,6 @@ impl Endpoint {
     /// Begins to connect to the peer that has this card.
     pub fn connect(&self, peer: u32, card: &[u8]) -> Result<()> {
         self.shared.lock().lane.connect(peer, card)
-    }
-
-    /// See `Carrier::has_credit`.
-    pub fn has_credit(&self, to: u32, class: Class) -> bool {
-        line_of(class, 0, 0).is_none_or(|line| self.shared.lock().has_room(to, line, class, 0))
-    }
-
-    /// See `Carrier::put`. `medium`: most bytes of payload of a small slot of the peer.
-    pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
-        let mut out = Out::new();
-        let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
-        match line_of(class, frame.payload.len(), medium) {
-            None => out.push((to, Packet::Frame(None, OwnedFrame::of(class, frame)))),
-            Some(line) if !state.has_room(to, line, class, size) => return false,
-            Some(line) => {
-                state.send(to, line, OwnedFrame::of(class, frame), &mut out);
-            }
-        }
-        self.shared.send_and_wake(state, out);
-        true
     }
 
     /// Whether all frames of this rank that needed a slot lie in slots of their receivers; frames

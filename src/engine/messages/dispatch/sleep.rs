@@ -63,7 +63,7 @@ impl Dispatcher {
     fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
         match self.post.send_parked() {
             Some(0) if all_ring || !self.post.parked.any() => longest,
-            // A peer does not ring.
+            // Nobody rings for a peer.
             Some(0) => NAP.min(longest),
             // The thread that sends them may have looked before the peer freed slots.
             None => NAP.min(longest),

@@ -60,6 +60,7 @@ impl State {
             && self.outgoing.waiting() == 0
             && self.tickets.is_none()
             && self.lost.is_empty()
+            && self.refused.is_empty()
     }
 }
 
@@ -200,12 +201,16 @@ impl Shared {
         self.send(state, out);
         let overdue = if state.lost.is_empty() { Vec::new() } else { state.overdue() };
         let failed = state.failure.is_some() && !failed_before;
+        let room = state.has_made_room();
         drop(guard);
         if failed {
             (self.failed)();
         }
         if rings {
-            self.ring.get().into_iter().for_each(|ring| ring());
+            self.ring(Sleeper::Progress);
+        }
+        if room {
+            self.ring(Sleeper::Handlers);
         }
         self.signal(&signals);
         for peer in overdue {

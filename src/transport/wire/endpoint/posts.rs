@@ -12,9 +12,17 @@ use crate::util::status::Status;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Wakes the progress thread. The endpoint calls it when completions are ready and nobody holds the
-/// lane's role.
-pub type Ring = Box<dyn Fn() + Send + Sync>;
+/// A thread of the library that the endpoint wakes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleeper {
+    /// The progress thread: completions are ready, and nobody holds the lane's role.
+    Progress,
+    /// The thread `llcl-handlers`: there is room for a response that was refused.
+    Handlers,
+}
+
+/// Wakes such a thread.
+pub type Ring = Box<dyn Fn(Sleeper) + Send + Sync>;
 
 /// The commands of one post. It is kept to reuse its memory, and is empty between posts.
 #[derive(Default)]
@@ -82,6 +90,10 @@ impl Shared {
         must
     }
 
+    pub(super) fn ring(&self, sleeper: Sleeper) {
+        self.ring.get().into_iter().for_each(|ring| ring(sleeper));
+    }
+
     /// Hands completions to the holder of the lane's role. True: the caller must ring, when it has
     /// dropped the lock.
     #[must_use = "the caller must ring"]
@@ -112,7 +124,7 @@ impl Endpoint {
         &self.memory
     }
 
-    /// Sets the function that wakes the progress thread. The first call counts.
+    /// Sets the function that wakes threads of the library. The first call counts.
     pub fn set_ring(&self, ring: Ring) {
         let _ = self.shared.ring.set(Box::new(ring));
     }

@@ -49,7 +49,7 @@ fn put(end: &Endpoint, to: u32, class: Class, tag: u64, size: usize) -> bool {
 }
 
 /// Calls `attempt` until it succeeds, for at most 10 s.
-fn until(what: &str, mut attempt: impl FnMut() -> bool) {
+pub(super) fn until(what: &str, mut attempt: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(10);
     while !attempt() {
         assert!(Instant::now() < limit, "{what}");

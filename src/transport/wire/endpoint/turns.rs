@@ -1,6 +1,7 @@
 //! These tests check which peer gets a scarce resource first: room for frames at a receiver,
-//! and places for commands at a sender.
+//! and places for commands at a sender; and that a sender learns of room that it has waited for.
 
+use super::tests::until;
 use super::uses::natures;
 use super::*;
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -114,5 +115,35 @@ fn peers_get_places_in_turn() {
         }
         // The wire's delays are random: with turns a peer gets 37 to 230 frames.
         assert!(came.borrow()[1..].iter().all(|came| (20..350).contains(came)), "{name}: {came:?}");
+    }
+}
+
+/// The round that makes room for a refused response rings once. A round that makes none does not
+/// ring, and nobody rings for a refused request, whose sender tries again by itself.
+#[test]
+fn room_for_a_refused_response_rings_once() {
+    let grants = (1..=2).map(|seed| format!("{seed}:remote=0:shared=0:fd=0"));
+    let queues = (1..=2).map(|seed| format!("{seed}:shared=1:fd=0"));
+    for name in grants.chain(queues).chain(natures(1).take(2)) {
+        let (all, rings) = (All::new(2, &name), Arc::new(AtomicU32::new(0)));
+        let rung = rings.clone();
+        all.0[0].set_ring(Box::new(move |sleeper| {
+            rung.fetch_add(u32::from(sleeper == Sleeper::Handlers), Ordering::Relaxed);
+        }));
+        let rounds = |takes| (0..2).for_each(|rank| all.round(rank, &|_, _, _| takes));
+        let rings = || rings.load(Ordering::Relaxed);
+        all.fill((0, 1), Class::Requests, || rounds(false));
+        assert_eq!(rings(), 0, "{name}: for a request");
+        all.fill((0, 1), Class::Responses, || rounds(false));
+        let before = rings();
+        (0..100).for_each(|_| rounds(false));
+        assert_eq!(rings(), before, "{name}: without room");
+        until("nobody rings", || {
+            rounds(true);
+            rings() > before
+        });
+        assert!(all.put(0, 1, Class::Responses, 0, 8), "{name}: there is no room");
+        (0..100).for_each(|_| rounds(true));
+        assert_eq!(rings(), before + 1, "{name}");
     }
 }

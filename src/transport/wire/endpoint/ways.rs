@@ -1,10 +1,38 @@
 //! Which way a frame goes that needs a slot of its receiver: into the shared queue of the wire, by
-//! a ticket, or by a knock and grants.
+//! a ticket, or by a knock and grants. A frame for which there is no room is refused.
+//!
+//! The sender of a refused response sleeps, so the endpoint keeps where the response would have
+//! gone, and the round that makes room there rings. Both happen under the endpoint's lock, so the
+//! sender, who tries once more before it sleeps, misses no ring.
 
 use super::*;
 use crate::transport::wire::tickets::{Use, Waiting};
 
+/// Where a frame would have gone: peer, line, class, bytes of header and payload.
+#[derive(Clone, Copy)]
+pub(super) struct Refused(u32, Line, Class, usize);
+
 impl State {
+    /// Keeps where a refused response would have gone. There are as many as peers to which
+    /// responses are parked, at most; see `engine::messages::parked`.
+    #[cold]
+    fn refuse(&mut self, it: Refused) {
+        let Refused(to, line, class, _) = it;
+        let is_new = self.refused.iter().all(|other| (other.0, other.1) != (to, line));
+        if class == Class::Responses && is_new {
+            self.refused.push(it);
+        }
+    }
+
+    /// Whether there is room now for refused responses, which are then forgotten.
+    pub(super) fn has_made_room(&mut self) -> bool {
+        let mut refused = std::mem::take(&mut self.refused);
+        let before = refused.len();
+        refused.retain(|Refused(to, line, class, size)| !self.has_room(*to, *line, *class, *size));
+        self.refused = refused;
+        self.refused.len() < before
+    }
+
     /// Whether a frame goes into the peer's shared queue.
     fn queues(&self, to: u32, line: Line, size: usize) -> bool {
         self.outgoing.queues(to, line, size) && !self.grants.is_dead(to)
@@ -97,5 +125,30 @@ impl State {
     /// Whether something waits for the lane, or for slots of a peer that must be looked at again.
     pub(super) fn waits_for_lane(&self) -> bool {
         self.outgoing.waiting() > 0 || self.tickets.as_ref().is_some_and(Tickets::is_stuck)
+    }
+}
+
+impl Endpoint {
+    /// See `Carrier::has_credit`.
+    pub fn has_credit(&self, to: u32, class: Class) -> bool {
+        line_of(class, 0, 0).is_none_or(|line| self.shared.lock().has_room(to, line, class, 0))
+    }
+
+    /// See `Carrier::put`. `medium`: most bytes of payload of a small slot of the peer.
+    pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
+        let mut out = Out::new();
+        let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
+        match line_of(class, frame.payload.len(), medium) {
+            None => out.push((to, Packet::Frame(None, OwnedFrame::of(class, frame)))),
+            Some(line) if !state.has_room(to, line, class, size) => {
+                state.refuse(Refused(to, line, class, size));
+                return false;
+            }
+            Some(line) => {
+                state.send(to, line, OwnedFrame::of(class, frame), &mut out);
+            }
+        }
+        self.shared.send_and_wake(state, out);
+        true
     }
 }
