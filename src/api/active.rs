@@ -260,10 +260,10 @@ pub unsafe extern "C" fn llcl_am_poll(
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
     unsafe {
-        match pollable(context, most).map_or(Look::Further, Context::am_look) {
-            Look::Nothing => found_nothing(handled),
-            Look::Come => poll(context, most, handled),
-            Look::Further => poll_further(context, most, handled),
+        match pollable(context, most).map(|it| (it, it.am_look())) {
+            Some((_, Look::Nothing)) => found_nothing(handled),
+            Some((it, Look::Come)) => poll(it, most, handled),
+            _ => poll_further(context, most, handled),
         }
     }
 }
@@ -303,22 +303,24 @@ unsafe fn poll_further(
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
     unsafe {
-        match pollable(context, most).is_some_and(Context::am_poll_finds_nothing_anywhere) {
-            true => found_nothing(handled),
-            false => poll(context, most, handled),
+        match pollable(context, most) {
+            Some(it) if it.am_poll_finds_nothing_anywhere() => found_nothing(handled),
+            Some(it) => poll(it, most, handled),
+            None => guard_of("llcl_am_poll", || -> Result<()> {
+                live(context)?;
+                fail!(ERR_INVALID, "most is 0, expected a number from 1 on");
+            }),
         }
     }
 }
 
 /// A poll that takes messages.
+///
+/// # Safety
+/// As of llcl_am_poll.
 #[inline(never)]
-unsafe fn poll(context: *mut llcl_context_t, most: u32, handled: *mut u32) -> llcl_status_t {
+unsafe fn poll(context: &Context, most: u32, handled: *mut u32) -> llcl_status_t {
     guard_of("llcl_am_poll", || {
-        // SAFETY: the caller gives a live context.
-        let context = unsafe { live(context)? };
-        if most == 0 {
-            fail!(ERR_INVALID, "most is 0, expected a number from 1 on");
-        }
         let count = context.am_poll(most as usize)?;
         // SAFETY: as above.
         if let Some(handled) = unsafe { handled.as_mut() } {

@@ -323,7 +323,7 @@ impl Fabric {
     }
 
     /// Whether senders that sleep for a credit of this peer are woken when a slot gets free. Over a
-    /// wire they are not.
+    /// wire only those of responses are; see `Sleeper`.
     pub fn frees_wake(&self, peer: u32) -> bool {
         self.wire_to(peer).is_none()
     }

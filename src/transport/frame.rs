@@ -48,7 +48,7 @@ const NEAR: u32 = 33;
 const LABEL: u32 = 48;
 
 /// is_usual() checks kind and number by one comparison, which needs this value.
-const _: () = assert!(ALONG == 0);
+const _: () = assert!(ALONG == 0 && HEADER.is_power_of_two());
 
 impl Envelope {
     /// The envelope of a frame that `source` sends.
@@ -80,8 +80,11 @@ impl Envelope {
     /// process may have written it.
     #[inline(always)]
     pub fn is_usual(&self) -> bool {
-        let first = self.0[0];
-        (first as u32) < (IDS as u32) << ID && first as u8 <= HEADER as u8
+        /// The bits of the lower half of word 0 that are 0 if kind and number are valid and the
+        /// header has fewer than HEADER bytes.
+        const OTHERS: u32 = !(((IDS as u32) << ID) - 1) | (256 - HEADER as u32);
+        let first = self.0[0] as u32;
+        first & OTHERS == 0 || first & (OTHERS | 255) == HEADER as u32
     }
 
     /// Whether there is no payload, and its size is 0.

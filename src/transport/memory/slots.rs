@@ -331,10 +331,14 @@ impl<'a> SlotShare<'a> {
 
     #[inline(never)]
     fn touch(&self, ticket: u64, taken: u64) {
+        let touch = |slot: &Slot| slot.touched.store(0, Ordering::Relaxed);
         // How far ahead of this ticket there are free slots.
         let free = (self.slots.len() as u64).wrapping_sub(ticket.wrapping_sub(taken));
-        for ahead in AHEAD..free.min(2 * AHEAD) {
-            self.slot(ticket.wrapping_add(ahead)).touched.store(0, Ordering::Relaxed);
+        // The ticket is a multiple of AHEAD, so the slots lie one behind the other.
+        let rest = self.slots.get(self.index(ticket.wrapping_add(AHEAD))..).unwrap_or_default();
+        match rest.first_chunk::<{ AHEAD as usize }>() {
+            Some(slots) if free >= 2 * AHEAD => slots.iter().for_each(touch),
+            _ => rest.iter().take(free.saturating_sub(AHEAD).min(AHEAD) as usize).for_each(touch),
         }
     }
 

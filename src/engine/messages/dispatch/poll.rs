@@ -150,7 +150,8 @@ impl Dispatcher {
     #[inline(never)]
     fn take_up_to(&self, most: usize, note: bool) -> usize {
         // Without a reply this takes no role: a request's handler runs the sooner.
-        if !self.offload && (self.hints[1].has_come() || self.post.pending.is_draining()) {
+        // Replies have one share.
+        if !self.offload && (self.hints[1].next_has_come() || self.post.pending.is_draining()) {
             self.poll_replies();
         }
         let handled = &self.post.counts.handled;

@@ -95,7 +95,8 @@ impl Dispatcher {
         done: &impl Fn() -> bool,
     ) -> usize {
         let Requests { message_receiver, responses, table, notified } = &mut **requests;
-        let ends = || !self.post.parked.has_room() || responses.is_ready() || done();
+        // The dispatcher is an argument, so that a message loads it once.
+        let ends = |it: &Dispatcher| !it.post.parked.has_room() || responses.is_ready() || done();
         message_receiver.run(most, &mut Run::<_, false>::new(self, table, notified, ends))
     }
 
@@ -108,7 +109,8 @@ impl Dispatcher {
         done: &impl Fn() -> bool,
     ) -> usize {
         let Requests { responses, table, notified, .. } = &mut **requests;
-        responses.run(most, &mut Run::<_, true>::new(self, table, notified, done))
+        let ends = |_: &Dispatcher| done();
+        responses.run(most, &mut Run::<_, true>::new(self, table, notified, ends))
     }
 
     /// Handles the next response, under the role, whatever its kind.
@@ -163,7 +165,7 @@ struct Run<'a, E, const RESPONSES: bool> {
     ends: E,
 }
 
-impl<'a, E: Fn() -> bool, const RESPONSES: bool> Run<'a, E, RESPONSES> {
+impl<'a, E: Fn(&Dispatcher) -> bool, const RESPONSES: bool> Run<'a, E, RESPONSES> {
     #[inline(always)]
     fn new(
         dispatcher: &'a Dispatcher,
@@ -178,7 +180,7 @@ impl<'a, E: Fn() -> bool, const RESPONSES: bool> Run<'a, E, RESPONSES> {
     }
 }
 
-impl<E: Fn() -> bool, const RESPONSES: bool> Consumer for Run<'_, E, RESPONSES> {
+impl<E: Fn(&Dispatcher) -> bool, const RESPONSES: bool> Consumer for Run<'_, E, RESPONSES> {
     const RESPONSES: bool = RESPONSES;
 
     #[inline(always)]
@@ -212,6 +214,7 @@ impl<E: Fn() -> bool, const RESPONSES: bool> Consumer for Run<'_, E, RESPONSES> 
     #[inline(always)]
     fn goes_on(&mut self) -> bool {
         // Its handler may have parked a response.
-        self.dispatcher.registering.load(Ordering::Relaxed) == 0 && !(self.ends)()
+        let dispatcher = self.dispatcher;
+        dispatcher.registering.load(Ordering::Relaxed) == 0 && !(self.ends)(dispatcher)
     }
 }

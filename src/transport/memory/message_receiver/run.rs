@@ -38,7 +38,10 @@ impl MessageReceiver {
     pub(super) fn read(&self) -> Arrived {
         let (mut envelope, header) = envelope(self.slot);
         let ticket = self.current_ticket();
-        let mut payload = self.payload(&envelope, header, ticket);
+        let mut payload = match envelope.header_size() <= HEADER {
+            true => self.payload(&envelope, header, ticket),
+            false => None,
+        };
         if payload.is_none() {
             envelope = envelope.bounded(self.largest_payload());
             payload = self.payload(&envelope, header, ticket);
@@ -52,13 +55,10 @@ impl MessageReceiver {
         self.message_area.sizes.payload_of(self.states[self.at].number)
     }
 
-    /// Where the payload of the current share's ticket lies; null: there is none. None: the sizes
-    /// in the envelope are not valid.
+    /// Where the payload of the current share's ticket lies; null: there is none. None: its size in
+    /// the envelope is not valid. The size of the header is.
     #[inline(always)]
     fn payload(&self, envelope: &Envelope, header: *const u8, ticket: u64) -> Option<*const u8> {
-        if envelope.header_size() > HEADER {
-            return None;
-        }
         if envelope.is_bare() {
             return Some(std::ptr::null());
         }
@@ -85,6 +85,9 @@ impl MessageReceiver {
     #[inline(always)]
     pub fn run<C: Consumer>(&mut self, most: usize, consumer: &mut C) -> usize {
         debug_assert_eq!(C::RESPONSES, self.class == Class::Responses);
+        if self.has_had_its_turn() && !self.has_come_anywhere() {
+            return 0;
+        }
         let (batch, none) = (self.batch, self.current_aside.is_some() || !self.is_ready());
         let (mut slot, mut awaited) = (self.slot, self.awaited);
         let state = self.current();
