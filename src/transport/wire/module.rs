@@ -10,7 +10,7 @@ use super::{Armed, CARD, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::shared_object::{self, SharedObject};
 use crate::util::status::{Error, Result, Status};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -206,19 +206,23 @@ struct Host {
 extern "C" fn log(host: *mut c_void, _: c_int, said: *const c_char) {
     // SAFETY: the module passes a terminated text.
     let said = unsafe { text(said) };
-    DURING_CALL.with_borrow_mut(|during_call| match during_call {
-        Some(of_call) => *of_call = said,
+    // SAFETY: it is null, or the place is on the stack of the Handle::call() of this thread that
+    // is calling the module.
+    match unsafe { DURING_CALL.get().as_ref() } {
+        Some(of_call) => of_call.set(said),
         None => {
             // SAFETY: `host` is the box `said` of Host::new(), which lives as long as the wire.
             let place = unsafe { &*host.cast::<Mutex<String>>() };
             *place.lock().unwrap_or_else(PoisonError::into_inner) = said;
         }
-    });
+    }
 }
 
 thread_local! {
-    /// What the module has logged during the call that this thread makes by Handle::call().
-    static DURING_CALL: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// The place of what the module logs during the call that this thread makes by Handle::call();
+    /// null: there is no such call. It has no destructor: the C library runs those of a thread's
+    /// variables before the exit handlers, and such a handler may end the context.
+    static DURING_CALL: Cell<*const Cell<String>> = const { Cell::new(std::ptr::null()) };
 }
 
 extern "C" fn config(_: *mut c_void, name: *const c_char) -> *const c_char {
@@ -258,13 +262,15 @@ impl Handle {
     /// the module has logged on this thread during the call. A text of another call says nothing
     /// about this one, and that of a successful call is dropped.
     fn call(&self, what: &str, function: impl FnOnce() -> Option<i32>) -> Result<()> {
-        DURING_CALL.set(Some(String::new()));
+        let said = Cell::new(String::new());
+        let before = DURING_CALL.replace(&said);
         let status = function();
-        let said = DURING_CALL.take().unwrap_or_default();
+        DURING_CALL.set(before);
         if status == Some(0) {
             return Ok(());
         }
         let status = Status(status.unwrap_or(Status::ERR_INTERNAL.0));
+        let said = said.into_inner();
         let why = if said.is_empty() { format!("{status:?}") } else { said };
         let name = self.table.name();
         Err(Error::new(status, format!("wire {name}: {what}: {why}")))
