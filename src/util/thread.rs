@@ -20,6 +20,14 @@ pub struct Thread {
     finished: Arc<AtomicBool>,
 }
 
+/// The number of the calling thread. Unlike std::thread::current(), which panics there, this also
+/// works in exit handlers. A later thread may get the number of one that has ended, but the
+/// program's first thread keeps its number.
+pub fn this_thread() -> libc::pthread_t {
+    // SAFETY: it takes nothing, and cannot fail.
+    unsafe { libc::pthread_self() }
+}
+
 /// The argument of a new thread.
 struct Start<F> {
     run: F,
@@ -84,8 +92,8 @@ extern "C" fn begin<F: FnOnce()>(start: *mut c_void) -> *mut c_void {
 impl Thread {
     /// Whether the caller is this thread.
     pub fn is_current(&self) -> bool {
-        // SAFETY: plain numbers. The thread was not joined, so no other thread has its number.
-        unsafe { libc::pthread_equal(self.id, libc::pthread_self()) != 0 }
+        // The thread was not joined, so no other thread has its number.
+        self.id == this_thread()
     }
 
     /// Waits for the end of the thread.

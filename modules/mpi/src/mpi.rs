@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ThreadId};
+use std::thread;
 use std::time::Duration;
 
 /// Why a call fails: a status of libllcl, and the sentence for the user.
@@ -98,7 +98,13 @@ pub fn may_use() -> Result<Threads, String> {
              MPI_Init_thread: call it there, or ask MPI_Init_thread for MPI_THREAD_MULTIPLE"
         ));
     }
-    Ok(Threads::One(thread::current().id()))
+    Ok(Threads::One(this_thread()))
+}
+
+/// The number of the calling thread. std::thread::current() would panic in an exit handler.
+fn this_thread() -> libc::pthread_t {
+    // SAFETY: it takes nothing, and cannot fail.
+    unsafe { libc::pthread_self() }
 }
 
 /// Which threads may call MPI.
@@ -108,7 +114,7 @@ pub enum Threads {
     Any,
     /// MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED: the thread that has initialised MPI. A call
     /// by another one might coincide with one of the program's.
-    One(ThreadId),
+    One(libc::pthread_t),
 }
 
 impl Threads {
@@ -116,7 +122,7 @@ impl Threads {
     pub fn have_this(self) -> bool {
         match self {
             Threads::Any => true,
-            Threads::One(id) => thread::current().id() == id,
+            Threads::One(id) => this_thread() == id,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! `LONGEST`; a sender wakes it since an answer is likely, and application threads that wait poll
 //! the wire as well (`polling`).
 
+mod closing;
 mod news;
 mod polling;
 mod signals;
@@ -27,7 +28,7 @@ use crate::transport::frame::{Class, Frame};
 use crate::util::backoff::{Backoff, looks};
 use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Error, Result, Status};
-use crate::util::thread::{Thread, spawn_quiet};
+use crate::util::thread::{Thread, spawn_quiet, this_thread};
 pub use news::{Deliver, News, Signalled, Unreachable};
 #[cfg(test)]
 pub use news::{no_news, no_slot};
@@ -35,7 +36,6 @@ use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 mod posts;
@@ -51,8 +51,6 @@ const SLEEP: Duration = Duration::from_millis(50);
 /// The first and the longest sleep of the polling thread where the wire has no descriptor.
 const SHORTEST: Duration = Duration::from_micros(20);
 const LONGEST: Duration = Duration::from_millis(1);
-/// How long close() may take to send what the lane has taken.
-const DRAIN: Duration = Duration::from_secs(1);
 const STACK: usize = 256 << 10;
 /// How long the endpoint waits for news of a peer's death after the wire has lost the peer. Then it
 /// reports the peer as unreachable.
@@ -70,7 +68,7 @@ pub struct Endpoint {
     memory: Memory,
     card: Vec<u8>,
     /// The thread that has opened the wire.
-    opener: ThreadId,
+    opener: libc::pthread_t,
     thread: Option<Thread>,
 }
 
@@ -354,7 +352,7 @@ impl Endpoint {
             failed,
         };
         let (shared, memory) = (Arc::new(shared), Memory::new(wire));
-        let opener = std::thread::current().id();
+        let opener = this_thread();
         Ok(Endpoint { shared, memory, card, opener, thread: None })
     }
 
@@ -392,27 +390,6 @@ impl Endpoint {
         state.lane.fence(peer);
         drop(state);
         self.shared.wake.wake();
-    }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        self.shared.lock().over = true;
-        self.shared.wake.wake();
-        let limit = Instant::now() + Duration::from_secs(10);
-        // The callback of an unreachable peer, which the polling thread runs, may drop the last
-        // reference to this endpoint: then this is the polling thread, which cannot join itself.
-        let ended = |thread: Thread| thread.is_current() || thread.join_until(limit);
-        if self.thread.take().is_none_or(ended) {
-            self.memory.deregister_all();
-            let mut state = self.shared.lock();
-            state.closed = true;
-            state.tickets.iter_mut().for_each(Tickets::deregister);
-            if state.lane.close(DRAIN).is_err() {
-                // The wire may still use the frames and the host.
-                std::mem::forget(self.shared.clone());
-            }
-        }
     }
 }
 

@@ -339,7 +339,7 @@ impl Endpoint {
 
     /// Whether the calling thread is the only one that makes progress: see `Caps::opener_polls`.
     pub fn must_poll_here(&self) -> bool {
-        self.opener_polls() && std::thread::current().id() == self.opener
+        self.opener_polls() && this_thread() == self.opener
     }
 
     /// Whether threads that wait should call help(): the wire has no descriptor.
