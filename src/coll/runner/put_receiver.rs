@@ -106,6 +106,21 @@ struct State {
     closed: bool,
 }
 
+impl State {
+    /// A control message was handled. The first failure stays until fail() reports it: several
+    /// messages may be handled before.
+    fn handled(&mut self, end: Result<(), Status>) {
+        self.failed = self.failed.or(end.err());
+    }
+
+    /// The plan fails after a round, unless it already fails after an earlier one.
+    fn fail_after(&mut self, round: u32, status: Status) {
+        if self.fails.is_none_or(|(known, _)| (round.wrapping_sub(known) as i32) < 0) {
+            self.fails = Some((round, status));
+        }
+    }
+}
+
 /// See the head of the file.
 pub struct PutReceiver {
     background: Arc<Background>,
@@ -166,17 +181,18 @@ impl PutReceiver {
         let (Some(owner), Ok(at)) = (owner, found) else { return };
         let stage = owner.stage();
         match PlanMessage::decode(words) {
-            Some(PlanMessage::Failed(status, 0)) => state.failed = Some(status),
+            Some(PlanMessage::Failed(status, 0)) => state.handled(Err(status)),
             Some(PlanMessage::Failed(status, round)) => {
-                state.fails = Some((round, status));
+                state.fail_after(round, status);
                 stage.routes.waiters().touched_anything();
                 self.background.call(true);
             }
             Some(PlanMessage::Put(put)) => {
                 let stored = store(stage, put, bytes);
-                state.failed = stored.and_then(|()| self.signal((state, at), stage, put)).err();
+                let end = stored.and_then(|()| self.signal((&mut *state, at), stage, put));
+                state.handled(end);
             }
-            None => state.failed = Some(Status::ERR_INTERNAL),
+            None => state.handled(Err(Status::ERR_INTERNAL)),
         }
     }
 
@@ -276,5 +292,34 @@ impl ControlReceiver for PutReceiver {
                 fail(state);
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn state() -> State {
+        let (early, ahead) = (Vec::new(), BTreeMap::new());
+        let senders = Box::default();
+        State { owner: None, early, senders, ahead, fails: None, failed: None, closed: false }
+    }
+
+    #[test]
+    fn a_put_does_not_hide_the_failure_before_it() {
+        let mut state = state();
+        for end in [Err(Status::ERR_KEY), Ok(()), Err(Status::ERR_RANGE)] {
+            state.handled(end);
+        }
+        assert_eq!(state.failed, Some(Status::ERR_KEY));
+    }
+
+    #[test]
+    fn of_two_rounds_after_which_a_plan_fails_the_earlier_counts() {
+        let mut state = state();
+        for round in [3, 1, 2, u32::MAX, 0] {
+            state.fail_after(round, Status(-(round as i32 & 7)));
+        }
+        assert_eq!(state.fails, Some((u32::MAX, Status(-7))));
     }
 }
