@@ -52,18 +52,39 @@ pub(super) fn imported(routes: &Routes, command: &Command, status: Status) {
     routes.notify_contacts();
 }
 
-/// The owner has refused the key of an operation: its region has been freed, so the fabric forgets
+/// The owner has refused a key of an operation: its region has been freed, so the fabric forgets
 /// the key.
 pub(super) fn refused(routes: &Routes, operation: &InFlight) {
-    let InFlight { command, stage, .. } = operation;
-    let forget = |key: u64| routes.fabric().forget(command.peer, key);
+    let command = &operation.command;
+    for key in doubtful(command, &operation.stage).into_iter().flatten() {
+        routes.fabric().forget(command.peer, key);
+    }
+}
+
+/// The keys of an operation that the owner may have refused at this stage. One answer tells of the
+/// bytes and of the signal that they bring.
+fn doubtful(command: &Command, stage: &Stage) -> [Option<u64>; 2] {
     match (command.op, stage) {
-        (Op::IMPORT, _) => {}
-        (Op::WRITE_SIGNAL, Stage::Word) => forget(command.signal.key),
-        (Op::WRITE_SIGNAL, Stage::Data { .. }) => {
-            forget(command.signal.key);
-            forget(command.remote.key);
+        (Op::IMPORT, _) => [None, None],
+        (Op::WRITE_SIGNAL, Stage::Word) => [Some(command.signal.key), None],
+        (Op::WRITE_SIGNAL, Stage::Data { .. } | Stage::Posted { .. }) => {
+            [Some(command.signal.key), Some(command.remote.key)]
         }
-        _ => forget(command.remote.key),
+        _ => [Some(command.remote.key), None],
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_write_with_a_signal_may_have_a_stale_key_of_either() {
+        let mut command = Command::new(Op::WRITE_SIGNAL, 1);
+        (command.remote.key, command.signal.key) = (7, 9);
+        for stage in [Stage::Data { done: 0 }, Stage::Posted { done: 0, size: 8 }] {
+            assert_eq!(doubtful(&command, &stage), [Some(9), Some(7)], "{stage:?}");
+        }
+        assert_eq!(doubtful(&command, &Stage::Word), [Some(9), None]);
     }
 }
