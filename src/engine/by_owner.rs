@@ -141,7 +141,8 @@ impl InFlight {
                 // SAFETY: the promise of new(); the operation has not ended.
                 unsafe { PostedControl::of(&self.command) }.bytes()
             }
-            Stage::Data { done } if self.command.op != Op::READ => {
+            // A write of no bytes may have no source.
+            Stage::Data { done } if self.command.op != Op::READ && self.command.size > done => {
                 let from = self.command.local.wrapping_add(done as usize);
                 let size = self.fragment(done) as usize;
                 // SAFETY: the source is valid until the completion fires, and has `size` bytes from

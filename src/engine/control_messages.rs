@@ -172,8 +172,8 @@ pub unsafe fn write(
     let ControlMessage { peer, name, words: [_, second, third], .. } = *message;
     let mut bytes: Box<[u8]> = match copied {
         // SAFETY: as the caller promises.
-        true => unsafe { std::slice::from_raw_parts(from, size as usize) }.into(),
-        false => Box::default(),
+        true if size > 0 => unsafe { std::slice::from_raw_parts(from, size as usize) }.into(),
+        _ => Box::default(),
     };
     let mut command = Command::new(Op::WRITE_CONTROL, peer);
     (command.remote, command.size) = (to, size);

@@ -87,6 +87,9 @@ impl Message {
             let word = unsafe { &*from.cast::<AtomicU64>() }.load(Ordering::Acquire);
             return self.put([word]);
         }
+        if size == 0 {
+            return; // the address may be NULL
+        }
         // SAFETY: as the caller promises.
         self.0.extend(unsafe { std::slice::from_raw_parts(from, size as usize) });
         self.0.resize(self.0.len().next_multiple_of(8), 0);
