@@ -86,7 +86,10 @@ impl Context {
             );
             return Ended { status: Err(Error::new(Status::ERR_TIMEOUT, text)), stuck: true };
         }
-        let status = self.routes.fabric().failure().map_or(fenced, Err);
+        // Not with the status of the wire, which might be ERR_STATE: that means that the context
+        // has not ended.
+        let of_wire = |why: Error| Err(Error::new(Status::ERR_SYSTEM, why.message().into()));
+        let status = self.routes.fabric().failure().map_or(fenced, of_wire);
         Ended { status, stuck: false }
     }
 
