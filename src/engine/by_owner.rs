@@ -79,7 +79,7 @@ impl InFlight {
     /// command has its message or its pieces.
     pub unsafe fn new(mut command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
         let mut bytes = None;
-        if carried && stage != Stage::Word {
+        if carried && stage != Stage::Word && command.size > 0 {
             // SAFETY: as the caller promises, `local` is valid for `size` bytes during this call.
             let source =
                 unsafe { std::slice::from_raw_parts(command.local, command.size as usize) };

@@ -1,5 +1,5 @@
-/* A program that ends its context in an exit handler: the C library has then destroyed the variables of
- * the thread. The argument is the level of threads that the program asks MPI for. */
+/* A program that ends its context in an exit handler: the C library has then destroyed the
+ * variables of the thread. The argument is the level of threads that the program asks MPI for. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <stdio.h>

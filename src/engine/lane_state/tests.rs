@@ -144,23 +144,6 @@ fn a_large_write_with_a_signal_arrives_in_fragments_and_signals_once() {
     assert!(ranks[0].work.is_idle() && ranks[0].work.places.iter().all(Option::is_none));
 }
 
-/// Without bytes there need not be a source.
-#[test]
-fn a_write_of_no_bytes_signals() {
-    let (_world, mut ranks) = two_ranks(8);
-    let mut theirs = [0u64; 1];
-    let key = ranks[1].register(&mut theirs);
-    let ended = AtomicU64::new(0);
-    let mut write = Command::new(Op::WRITE_SIGNAL, 1);
-    (write.remote, write.signal) = (Address { offset: 0, key }, Address { offset: 0, key });
-    (write.local, write.size) = (std::ptr::null_mut(), 0);
-    (write.code, write.operand) = (op::ADD, 5);
-    write.on_complete = add_to(&ended);
-    ranks[0].start(write, Stage::Data { done: 0 });
-    settle(&mut ranks);
-    assert_eq!((theirs[0], value(&ended)), (5, 1));
-}
-
 /// The peer has eight slots for requests, so most of these commands wait in the send queue.
 #[test]
 fn a_command_that_carried_its_bytes_keeps_them_until_it_is_sent() {

@@ -3,20 +3,20 @@
 //! the environment or the job needs a wire; it refuses a module that does not fit with a message
 //! that says why. A loaded module is never unloaded, since its library's threads may run in it.
 
-use super::table::{
-    self, ArmedTable, CapsTable, HostTable, LaneHandle, OpenTable, Table, WireHandle, text,
-};
+use super::table::{self, ArmedTable, CapsTable, LaneHandle, OpenTable, Table, WireHandle, text};
 use super::{Armed, CARD, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::shared_object::{self, SharedObject};
 use crate::util::status::{Error, Result, Status};
-use std::cell::Cell;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 mod describe;
+mod host;
+
+use host::Host;
 
 /// `access` of register_: peers may read (1) and write (2).
 const READ_WRITE: u32 = 3;
@@ -194,57 +194,6 @@ impl Module {
     }
 }
 
-/// The functions that a module may call, and the last text that it has logged.
-struct Host {
-    /// In a box, since modules keep its address.
-    table: Box<HostTable>,
-    /// The text that the module has logged last, without those of Handle::call(). In a box, since
-    /// `table` has its address.
-    said: Box<Mutex<String>>,
-}
-
-extern "C" fn log(host: *mut c_void, _: c_int, said: *const c_char) {
-    // SAFETY: the module passes a terminated text.
-    let said = unsafe { text(said) };
-    // SAFETY: it is null, or the place is on the stack of the Handle::call() of this thread that
-    // is calling the module.
-    match unsafe { DURING_CALL.get().as_ref() } {
-        Some(of_call) => of_call.set(said),
-        None => {
-            // SAFETY: `host` is the box `said` of Host::new(), which lives as long as the wire.
-            let place = unsafe { &*host.cast::<Mutex<String>>() };
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = said;
-        }
-    }
-}
-
-thread_local! {
-    /// The place of what the module logs during the call that this thread makes by Handle::call();
-    /// null: there is no such call. It has no destructor: the C library runs those of a thread's
-    /// variables before the exit handlers, and such a handler may end the context.
-    static DURING_CALL: Cell<*const Cell<String>> = const { Cell::new(std::ptr::null()) };
-}
-
-extern "C" fn config(_: *mut c_void, name: *const c_char) -> *const c_char {
-    // SAFETY: the module passes a terminated name. As everywhere in this library, the program must
-    // not change the environment at the same time.
-    unsafe { libc::getenv(name) }
-}
-
-impl Host {
-    fn new() -> Host {
-        let said = Box::new(Mutex::new(String::new()));
-        let table = Box::new(HostTable {
-            struct_size: size_of::<HostTable>() as u64,
-            host: (&raw const *said).cast_mut().cast(),
-            log,
-            config,
-            wake: None,
-        });
-        Host { table, said }
-    }
-}
-
 /// An open wire.
 struct Handle {
     table: Table,
@@ -262,15 +211,11 @@ impl Handle {
     /// the module has logged on this thread during the call. A text of another call says nothing
     /// about this one, and that of a successful call is dropped.
     fn call(&self, what: &str, function: impl FnOnce() -> Option<i32>) -> Result<()> {
-        let said = Cell::new(String::new());
-        let before = DURING_CALL.replace(&said);
-        let status = function();
-        DURING_CALL.set(before);
+        let (status, said) = host::listen(function);
         if status == Some(0) {
             return Ok(());
         }
         let status = Status(status.unwrap_or(Status::ERR_INTERNAL.0));
-        let said = said.into_inner();
         let why = if said.is_empty() { format!("{status:?}") } else { said };
         let name = self.table.name();
         Err(Error::new(status, format!("wire {name}: {what}: {why}")))

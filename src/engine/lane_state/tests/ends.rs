@@ -32,3 +32,24 @@ fn questions_outlive_a_full_table_and_not_the_lane() {
 mod kills;
 #[cfg(feature = "simulated")]
 mod posts;
+
+/// Without bytes there need not be a source.
+#[test]
+fn a_write_of_no_bytes_signals() {
+    let (_world, mut ranks) = two_ranks(8);
+    let mut theirs = [0u64; 1];
+    let key = ranks[1].register(&mut theirs);
+    let ended = AtomicU64::new(0);
+    for carried in [false, true] {
+        let mut write = Command::new(Op::WRITE_SIGNAL, 1);
+        (write.remote, write.signal) = (Address { offset: 0, key }, Address { offset: 0, key });
+        (write.local, write.size) = (std::ptr::null_mut(), 0);
+        (write.code, write.operand) = (op::ADD, 5);
+        write.on_complete = add_to(&ended);
+        let Rank { work, routes, .. } = &mut ranks[0];
+        // SAFETY: as in Rank::start().
+        assert!(unsafe { work.start(routes, write, Stage::Data { done: 0 }, carried) });
+        settle(&mut ranks);
+    }
+    assert_eq!((theirs[0], value(&ended)), (10, 2));
+}

@@ -1,3 +1,4 @@
+use super::host::log;
 use super::*;
 use crate::transport::frame::{Class, Frame};
 use crate::transport::wire::endpoint::{Endpoint, no_news};
