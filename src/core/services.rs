@@ -297,4 +297,4 @@ impl Ended for Nobody {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests;
+pub(crate) mod tests;

@@ -285,6 +285,16 @@ impl PutSender {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::core::services::tests::{NAME, comes_from_a_full_queue};
+
+    #[test]
+    fn the_failure_of_a_copied_write_is_told_even_if_the_command_queue_is_full() {
+        let status = Status::ERR_KEY;
+        comes_from_a_full_queue(PlanMessage::Failed(status, 0).encode(), move |services| {
+            let answers = PutSender::new(services.clone(), NAME, 0).answers;
+            WriteEnd { answers, name: NAME, queue: None }.ended(0, 0, status);
+        });
+    }
 
     #[test]
     fn a_control_message_is_decoded_as_it_was_encoded() {
