@@ -58,6 +58,38 @@ fn operations_of_a_round_are_posted_under_one_doorbell() {
     assert_eq!(ours, vec![5; BATCH]);
 }
 
+/// A line that the network has refused three times leaves four tries out. A completion ends that.
+#[test]
+fn a_refused_line_is_not_tried_before_its_pause_is_over() {
+    simulate(Some(7));
+    let (_world, mut ranks) = two_ranks(BATCH);
+    simulate(None);
+    let (mut theirs, mut ours, ended) = (vec![5u64; 64], vec![0u64; BATCH], AtomicU64::new(0));
+    let key = ranks[1].register(&mut theirs);
+    let address = Address { offset: 0, key };
+    until(&mut ranks, "the key is not known", |ranks| {
+        let routes = &ranks[0].routes;
+        matches!(routes.locate(routes.port(1).unwrap(), address, 8), Ok(Access::Posted(_)))
+    });
+    let most = ranks[0].routes.fabric().remote_most();
+    for word in ours.chunks_mut(1) {
+        let read = transfer(Op::READ, key, word, &ended);
+        ranks[0].start(read, InFlight::first_posted(8, most));
+    }
+    let Rank { work, routes, .. } = &mut ranks[0];
+    let completions = work.completions;
+    let refuse = |work: &mut LaneState| {
+        work.posts.put(1, |line| [(); 3].iter().for_each(|()| line.refused(completions)));
+    };
+    refuse(work);
+    assert_eq!([(); 4].map(|()| work.post_gathered(routes)), [0; 4], "the line pauses");
+    refuse(work);
+    work.completions += 1;
+    assert!((0..2).any(|_| work.post_gathered(routes) > 0), "a completion has made room");
+    until(&mut ranks, "an operation has not ended", |_| value(&ended) == BATCH as u64);
+    assert_eq!(ours, vec![5; BATCH]);
+}
+
 /// Over a network whose writes bring signals, a write with signal is one post, and the owner's lane
 /// serves no request. Seed 7 has such writes, and brings the completion and the owner's answer in
 /// any order. Seed 1 has none: there the owner changes the word by a request, as it does where only
