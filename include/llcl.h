@@ -653,9 +653,10 @@ llcl_status_t llcl_context_duplicate(llcl_context_t *context,
  * `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
  * LLCL_ERR_STATE (inside a callback, ended before, in a forked child, or over a network that one
  * thread may use, as MPI with MPI_THREAD_FUNNELED, on another thread than that of llcl_init).
- * LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a
- * thread of the library has not returned within LLCL_FINALIZE_MS and a second or two. Completions
- * that wait for that thread then never fire, and the memory and the threads of the context stay.
+ * LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone, or the network has failed; LLCL_ERR_TIMEOUT:
+ * a callback or handler on a thread of the library has not returned within LLCL_FINALIZE_MS and a
+ * second or two. Completions that wait for that thread then never fire, and the memory and the
+ * threads of the context stay.
  * There is no such limit for a callback on the calling thread.
  * No other thread may be in a call on this context, or begin one. Until this call returns,
  * callbacks may run on the calling thread and on the progress thread; requests that they post are
@@ -2181,7 +2182,8 @@ typedef struct llcl_am_params_t {
     /** How many bytes `reply` has room for. */
     size_t reply_capacity;
     /**
-     * Where the size of the reply goes. It is written before `on_complete` fires; may be NULL.
+     * Where the size of the reply goes; may be NULL. It is written before `on_complete` fires, also
+     * with LLCL_ERR_RANGE, as the size that did not fit; not if the message ends without a reply.
      */
     size_t *reply_size;
     /**
@@ -2209,8 +2211,9 @@ typedef struct llcl_am_params_t {
  * LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the
  * one in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread
  * runs a handler of this context: nothing has changed, call again later; LLCL_ERR_INVALID: NULL or
- * no such number; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that
- * runs handlers, which the first call starts, cannot be started.
+ * no such number; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
+ * LLCL_ERR_SYSTEM: there is no memory, or the thread that runs handlers, which the first call
+ * starts, cannot be started.
  * Any thread may call it. The configuration's am_handlers, LLCL_AM_HANDLERS_*, says where handlers
  * run. Serial and parallel ones run on a thread that waits in this library (not in offload mode),
  * or on one of the library's own. Polled ones run only on threads of the program that poll or
@@ -2226,12 +2229,16 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * Sends an active message, if that is possible now.
  *
  * The header is copied; the payload is the caller's again when `on_local` fires. In auto and
- * direct mode that is before the call returns, except for BULK.
+ * direct mode that is before the call returns, except for BULK, with LLCL_FLAG_DEFER or
+ * LLCL_FLAG_PARK, and for LONG to memory that this process can neither map nor copy to by the
+ * kernel.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
- * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
- * queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
- * their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread is posting (direct mode);
+ * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages, or 256 messages to the peer wait in
+ * the lane; LLCL_RETRY_QUEUE_FULL: the command queue is full (offload mode, LLCL_FLAG_DEFER, or a
+ * LONG payload that the owner or a network must write); LLCL_RETRY_NO_TAG: as many messages wait
+ * for their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread is posting (direct
+ * mode);
  * LLCL_RETRY_CONNECTING: the first contact is under way, with the peer or with the rank that keeps
  * the counter of this rank's share of the peer's slots. On a "try again" nothing has happened,
  * except that the destination of a LONG message may have been written. LLCL_ERR_INVALID,
@@ -2411,7 +2418,8 @@ llcl_status_t llcl_am_respond(llcl_am_t *message,
  *
  * The call never waits and needs no credit: the sender has reserved memory for the reply.
  * `message`: as the handler got it, or retained. `data`: the bytes, the caller's again when this
- * returns; NULL if there are none. `size`: how many, at most llcl_capabilities_t::am_medium.
+ * returns; NULL if there are none. `size`: how many, at most llcl_peer_info_t::am_medium of the
+ * message's sender.
  * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
  * has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
  * thread may call it, in the handler, or later if the message is retained.
@@ -2426,8 +2434,8 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
  * the message.
  *
  * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
- * `message` is NULL, was answered or retained before, or as many messages are retained as
- * LLCL_AM_RETAINED allows. The message's slot is free again when the handler returns, so retained
+ * `message` is NULL, was answered or retained before, as many messages are retained as
+ * LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the handler returns, so retained
  * messages take no credit from the senders. To be called in the handler, by its thread.
  * From: the data that a UCX callback may keep (UCS_INPROGRESS).
  */
@@ -2860,8 +2868,9 @@ typedef struct llcl_coll_params_t {
  * `plan`: a live plan.
  * LLCL_OK; LLCL_ERR_STATE: as many rounds as `depth` says have not been waited for, the plan was
  * freed, or the context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has
- * left: the plan can only be freed; LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a
- * callback; for one plan one thread at a time.
+ * left, or the status with which an earlier round has failed: the plan can only be freed;
+ * LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
+ * at a time.
  * From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
  */
 llcl_status_t llcl_coll_start(llcl_coll_t *plan);
@@ -2897,8 +2906,8 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
  * LLCL_RETRY_BUSY: not yet. This answer may also come after a STORE or ADD completion has changed
  * its word, until the thread that changed the word has finished the round; LLCL_ERR_PEER_DEAD: a
  * rank of the plan has died or has left: the round will not end; LLCL_ERR_KEY: a buffer's region
- * was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was freed;
- * LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed. A rank of another
+ * was freed meanwhile, here or at a peer; or another error of the network or of a peer;
+ * LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed. A rank of another
  * node may still write to this rank's output until it has reported an error of this round, too.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
  * From: MPI_Test.
@@ -2910,8 +2919,8 @@ llcl_status_t llcl_coll_test(llcl_coll_t *plan);
  * of the plan, also those of other ranks, for LLCL_SPIN_US, and then sleeps.
  *
  * `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only
- * looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in
- * time: wait again;
+ * looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY, another error of the network or of a peer: as
+ * llcl_coll_test; LLCL_ERR_TIMEOUT: not in time: wait again;
  * LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
  * Any thread may call it; for one plan one thread at a time.
  * From: MPI_Wait, with a time-out.

@@ -75,7 +75,8 @@ pub struct llcl_am_params_t {
     pub reply: *mut c_void,
     /// How many bytes `reply` has room for.
     pub reply_capacity: usize,
-    /// Where the size of the reply goes. It is written before `on_complete` fires; may be NULL.
+    /// Where the size of the reply goes; may be NULL. It is written before `on_complete` fires, also
+    /// with LLCL_ERR_RANGE, as the size that did not fit; not if the message ends without a reply.
     pub reply_size: *mut usize,
     /// Fires when payload and source may be reused. For a BULK message that is when the peer has
     /// answered or released it.
@@ -93,8 +94,9 @@ pub struct llcl_am_params_t {
 /// LLCL_OK: from now on the new handler runs, and no call of the old one is under way, except the
 /// one in which this is called; LLCL_RETRY_BUSY: inside a callback or handler, while another thread
 /// runs a handler of this context: nothing has changed, call again later; LLCL_ERR_INVALID: NULL or
-/// no such number; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_SYSTEM: the thread that
-/// runs handlers, which the first call starts, cannot be started.
+/// no such number; LLCL_ERR_STATE: the context is being finalized; LLCL_ERR_NO_MEMORY,
+/// LLCL_ERR_SYSTEM: there is no memory, or the thread that runs handlers, which the first call
+/// starts, cannot be started.
 /// Any thread may call it. The configuration's am_handlers, LLCL_AM_HANDLERS_*, says where handlers
 /// run. Serial and parallel ones run on a thread that waits in this library (not in offload mode),
 /// or on one of the library's own. Polled ones run only on threads of the program that poll or
@@ -120,12 +122,16 @@ pub unsafe extern "C" fn llcl_am_register(
 /// Sends an active message, if that is possible now.
 ///
 /// The header is copied; the payload is the caller's again when `on_local` fires. In auto and
-/// direct mode that is before the call returns, except for BULK.
+/// direct mode that is before the call returns, except for BULK, with LLCL_FLAG_DEFER or
+/// LLCL_FLAG_PARK, and for LONG to memory that this process can neither map nor copy to by the
+/// kernel.
 /// `context`: a live context. `params`: read during the call only.
 /// LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
-/// LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages; LLCL_RETRY_QUEUE_FULL: the command
-/// queue is full (offload mode, or LLCL_FLAG_DEFER); LLCL_RETRY_NO_TAG: as many messages wait for
-/// their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread is posting (direct mode);
+/// LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages, or 256 messages to the peer wait in
+/// the lane; LLCL_RETRY_QUEUE_FULL: the command queue is full (offload mode, LLCL_FLAG_DEFER, or a
+/// LONG payload that the owner or a network must write); LLCL_RETRY_NO_TAG: as many messages wait
+/// for their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread is posting (direct
+/// mode);
 /// LLCL_RETRY_CONNECTING: the first contact is under way, with the peer or with the rank that keeps
 /// the counter of this rank's share of the peer's slots. On a "try again" nothing has happened,
 /// except that the destination of a LONG message may have been written. LLCL_ERR_INVALID,

@@ -201,9 +201,10 @@ pub unsafe extern "C" fn llcl_context_duplicate(
 /// `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
 /// LLCL_ERR_STATE (inside a callback, ended before, in a forked child, or over a network that one
 /// thread may use, as MPI with MPI_THREAD_FUNNELED, on another thread than that of llcl_init).
-/// LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone; LLCL_ERR_TIMEOUT: a callback or handler on a
-/// thread of the library has not returned within LLCL_FINALIZE_MS and a second or two. Completions
-/// that wait for that thread then never fire, and the memory and the threads of the context stay.
+/// LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone, or the network has failed; LLCL_ERR_TIMEOUT:
+/// a callback or handler on a thread of the library has not returned within LLCL_FINALIZE_MS and a
+/// second or two. Completions that wait for that thread then never fire, and the memory and the
+/// threads of the context stay.
 /// There is no such limit for a callback on the calling thread.
 /// No other thread may be in a call on this context, or begin one. Until this call returns,
 /// callbacks may run on the calling thread and on the progress thread; requests that they post are

@@ -162,7 +162,8 @@ unsafe fn respond(message: *mut llcl_am_t, params: *const llcl_am_params_t) -> l
 ///
 /// The call never waits and needs no credit: the sender has reserved memory for the reply.
 /// `message`: as the handler got it, or retained. `data`: the bytes, the caller's again when this
-/// returns; NULL if there are none. `size`: how many, at most llcl_capabilities_t::am_medium.
+/// returns; NULL if there are none. `size`: how many, at most llcl_peer_info_t::am_medium of the
+/// message's sender.
 /// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
 /// has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
 /// thread may call it, in the handler, or later if the message is retained.
@@ -188,8 +189,8 @@ pub unsafe extern "C" fn llcl_am_reply(
 /// the message.
 ///
 /// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
-/// `message` is NULL, was answered or retained before, or as many messages are retained as
-/// LLCL_AM_RETAINED allows. The message's slot is free again when the handler returns, so retained
+/// `message` is NULL, was answered or retained before, as many messages are retained as
+/// LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the handler returns, so retained
 /// messages take no credit from the senders. To be called in the handler, by its thread.
 /// From: the data that a UCX callback may keep (UCS_INPROGRESS).
 #[unsafe(no_mangle)]

@@ -220,8 +220,9 @@ pub struct llcl_coll_info_t {
 /// `plan`: a live plan.
 /// LLCL_OK; LLCL_ERR_STATE: as many rounds as `depth` says have not been waited for, the plan was
 /// freed, or the context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has
-/// left: the plan can only be freed; LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a
-/// callback; for one plan one thread at a time.
+/// left, or the status with which an earlier round has failed: the plan can only be freed;
+/// LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
+/// at a time.
 /// From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_coll_start(plan: *mut llcl_coll_t) -> llcl_status_t {
@@ -264,8 +265,8 @@ pub unsafe extern "C" fn llcl_coll_start_with(
 /// LLCL_RETRY_BUSY: not yet. This answer may also come after a STORE or ADD completion has changed
 /// its word, until the thread that changed the word has finished the round; LLCL_ERR_PEER_DEAD: a
 /// rank of the plan has died or has left: the round will not end; LLCL_ERR_KEY: a buffer's region
-/// was freed meanwhile, here or at a peer; LLCL_ERR_STATE: it was not started, or was freed;
-/// LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed. A rank of another
+/// was freed meanwhile, here or at a peer; or another error of the network or of a peer;
+/// LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed. A rank of another
 /// node may still write to this rank's output until it has reported an error of this round, too.
 /// Any thread may call it, also inside a callback; for one plan one thread at a time.
 /// From: MPI_Test.
@@ -279,8 +280,8 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
 /// of the plan, also those of other ranks, for LLCL_SPIN_US, and then sleeps.
 ///
 /// `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only
-/// looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY: as llcl_coll_test; LLCL_ERR_TIMEOUT: not in
-/// time: wait again;
+/// looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY, another error of the network or of a peer: as
+/// llcl_coll_test; LLCL_ERR_TIMEOUT: not in time: wait again;
 /// LLCL_ERR_STATE: it was not started or was freed, or inside a callback; LLCL_ERR_INVALID: NULL.
 /// Any thread may call it; for one plan one thread at a time.
 /// From: MPI_Wait, with a time-out.
