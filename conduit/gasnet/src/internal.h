@@ -171,7 +171,7 @@ bool am_endpoint(gex_EP_t ep);
 /* launch.c: launch_begin() returns a bootstrap for ranks that a known launcher has started, else
  * NULL. launch_end() removes its files, when all ranks have met. */
 const llcl_bootstrap_t *launch_begin(void);
-void launch_end(void);
+void launch_end(bool begun);
 /* nodes.c: a rank is far if it shares no memory with this rank */
 void nodes_begin(void);
 bool is_far(gex_Rank_t jobrank);

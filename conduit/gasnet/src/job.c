@@ -178,6 +178,9 @@ static llcl_status_t begin(void) {
     llcl_status_t status = llcl_init(&config, &job.context);
     if (status == LLCL_ERR_INVALID && (config.bootstrap = launch_begin())) {
         status = llcl_init(&config, &job.context);
+        if (status != LLCL_OK) {
+            launch_end(false);
+        }
     }
     return status;
 }
@@ -213,7 +216,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     am_begin();
     connect_all();
     network_must_progress();
-    launch_end();
+    launch_end(true);
     /* A waiting rank that has a core to itself seldom yields, because a third program would take
      * the core for a time slice. Other ranks, and the thread that polls a wire, need the core. */
     job.yield_after = has_core_for_each_rank() && !any_far() ? 4096 : 16;

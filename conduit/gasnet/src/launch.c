@@ -34,7 +34,13 @@ static bool put_file(const void *mine, size_t size) {
     if (file >= 0) {
         close(file);
     }
-    return good && rename(part, name) == 0; /* a reader finds the whole file or none */
+    if (good && rename(part, name) == 0) { /* a reader finds the whole file or none */
+        return true;
+    }
+    if (file >= 0) {
+        unlink(part);
+    }
+    return false;
 }
 
 static bool get_file(uint32_t rank, void *place, size_t size, uint64_t until) {
@@ -115,12 +121,26 @@ const llcl_bootstrap_t *launch_begin(void) {
     return NULL;
 }
 
-/* Called when all ranks have read all files. The last rank's rmdir() succeeds. */
-void launch_end(void) {
+static void remove_files(uint32_t rank) {
     char name[400];
-    for (; rounds > 0; rounds--) {
-        name_of(name, sizeof name, rounds, bootstrap.rank);
+    for (int round = 1; round <= rounds + 1; round++) {
+        name_of(name, sizeof name, round, rank);
         unlink(name);
-        rmdir(directory);
     }
+}
+
+/* Called when all ranks have read all files: the last rank's rmdir() succeeds. Or called when the
+ * job cannot begin: then the files of the other ranks go too, since the launcher may end those
+ * ranks before they call this. */
+void launch_end(bool begun) {
+    if (!*directory) {
+        return;
+    }
+    for (uint32_t r = 0; r < bootstrap.size; r++) {
+        if (r == bootstrap.rank || !begun) {
+            remove_files(r);
+        }
+    }
+    rmdir(directory);
+    *directory = 0;
 }
