@@ -53,6 +53,12 @@ static void given_up(llcl_context_t *context, const struct shared *target)
     am.reply_size = &size;
     CHECK_OK(llcl_am_within(context, &am, TEST_PATIENCE_NS));
     CHECK(reply == 42 && size == sizeof reply);
+    /* A reply that does not fit: only its size comes. */
+    size = 77;
+    am.reply_capacity = sizeof reply - 1;
+    CHECK_STATUS(llcl_am_within(context, &am, TEST_PATIENCE_NS), LLCL_ERR_RANGE);
+    CHECK(reply == 42 && size == sizeof reply);
+    am.reply_capacity = sizeof reply;
     reply = 5;
     size = 77;
     stopped = peer_stop(context, 1);

@@ -70,7 +70,14 @@ impl Call {
     pub(super) unsafe fn give(&self, send: &Send) -> Result<()> {
         let end = self.end.load(Ordering::Relaxed);
         if end < 0 {
-            return Err(failed(Status(end as i32)));
+            let status = Status(end as i32);
+            // SAFETY: as the caller promises.
+            if let (Status::ERR_RANGE, Some(place)) = (status, unsafe { send.reply_size.as_mut() })
+            {
+                // SAFETY: as below: the size that did not fit.
+                *place = unsafe { *self.size.get() };
+            }
+            return Err(failed(status));
         }
         // SAFETY: as the caller promises.
         unsafe {
