@@ -2182,8 +2182,9 @@ typedef struct llcl_am_params_t {
     /** How many bytes `reply` has room for. */
     size_t reply_capacity;
     /**
-     * Where the size of the reply goes; may be NULL. It is written before `on_complete` fires, also
-     * with LLCL_ERR_RANGE, as the size that did not fit; not if the message ends without a reply.
+     * Where the size of the reply goes; may be NULL. It is written before `on_complete` fires,
+     * also with LLCL_ERR_RANGE, as the size that did not fit; not if the message ends without a
+     * reply.
      */
     size_t *reply_size;
     /**
@@ -2435,8 +2436,9 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
  *
  * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
  * `message` is NULL, was answered or retained before, as many messages are retained as
- * LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the handler returns, so retained
- * messages take no credit from the senders. To be called in the handler, by its thread.
+ * LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the
+ * handler returns, so retained messages take no credit from the senders. To be called in the
+ * handler, by its thread.
  * From: the data that a UCX callback may keep (UCS_INPROGRESS).
  */
 llcl_am_t *llcl_am_retain(llcl_am_t *message);
@@ -2907,8 +2909,9 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
  * its word, until the thread that changed the word has finished the round; LLCL_ERR_PEER_DEAD: a
  * rank of the plan has died or has left: the round will not end; LLCL_ERR_KEY: a buffer's region
  * was freed meanwhile, here or at a peer; or another error of the network or of a peer;
- * LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a round the plan can only be freed. A rank of another
- * node may still write to this rank's output until it has reported an error of this round, too.
+ * LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a
+ * round the plan can only be freed. A rank of another node may still write to this rank's output
+ * until it has reported an error of this round, too.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
  * From: MPI_Test.
  */

@@ -190,8 +190,9 @@ pub unsafe extern "C" fn llcl_am_reply(
 ///
 /// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
 /// `message` is NULL, was answered or retained before, as many messages are retained as
-/// LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the handler returns, so retained
-/// messages take no credit from the senders. To be called in the handler, by its thread.
+/// LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the
+/// handler returns, so retained messages take no credit from the senders. To be called in the
+/// handler, by its thread.
 /// From: the data that a UCX callback may keep (UCS_INPROGRESS).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am_t {
