@@ -2235,11 +2235,11 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * kernel.
  * `context`: a live context. `params`: read during the call only.
  * LLCL_OK: accepted; the handler will run once, unless the peer dies or leaves;
- * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages, or 256 messages to the peer wait in
- * the lane; LLCL_RETRY_QUEUE_FULL: the command queue is full (offload mode, LLCL_FLAG_DEFER, or a
- * LONG payload that the owner or a network must write); LLCL_RETRY_NO_TAG: as many messages wait
- * for their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread is posting (direct
- * mode);
+ * LLCL_RETRY_NO_CREDIT: all slots of the peer hold messages, or 256 messages to the peer are
+ * accepted and not sent; LLCL_RETRY_QUEUE_FULL: the command queue is full (offload mode,
+ * LLCL_FLAG_DEFER, or a LONG payload that the owner or a network must write); LLCL_RETRY_NO_TAG:
+ * as many messages wait for their end as LLCL_AM_REQUESTS allows; LLCL_RETRY_BUSY: another thread
+ * is posting (direct mode);
  * LLCL_RETRY_CONNECTING: the first contact is under way, with the peer or with the rank that keeps
  * the counter of this rank's share of the peer's slots. On a "try again" nothing has happened,
  * except that the destination of a LONG message may have been written. LLCL_ERR_INVALID,
