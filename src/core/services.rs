@@ -290,7 +290,7 @@ impl Later for Unsent {
 }
 
 /// Awaits no end.
-struct Nobody;
+pub(crate) struct Nobody;
 
 impl Ended for Nobody {
     fn ended(&self, _: u32, _: usize, _: Status) {}

@@ -192,7 +192,7 @@ static void network_must_progress(void) {
     must(llcl_query(job.context, &can), "gex_Client_Init");
     if (can.opener_polls && any_far()) {
         fatal("gex_Client_Init: the network between the nodes allows calls of one thread only; ask MPI_Init_thread "
-              "for MPI_THREAD_MULTIPLE");
+              "for MPI_THREAD_MULTIPLE, or use an MPI that offers it");
     }
 }
 

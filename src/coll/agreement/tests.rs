@@ -2,7 +2,8 @@ use super::*;
 use crate::bootstrap::World;
 use crate::coll::arena::Arena;
 use crate::core::context::{Context, Place};
-use crate::engine::control_messages::{ControlMessage, Ended};
+use crate::core::services::Nobody;
+use crate::engine::control_messages::ControlMessage;
 use crate::util::config::Config;
 use std::sync::mpsc::channel;
 use std::time::Instant;
@@ -78,13 +79,6 @@ fn a_rank_that_cannot_reach_another_fails_the_exchange_for_ranks_that_wait_for_i
         assert_eq!(end.expect_err("a failure").error.status, Status::ERR_INVALID);
     }
     second.leave(&services[1], &arenas[1]);
-}
-
-/// Takes the answer to a control message and does nothing.
-struct Nobody;
-
-impl Ended for Nobody {
-    fn ended(&self, _: u32, _: usize, _: Status) {}
 }
 
 /// A rank of another node may have sent a sheet before this rank knows that it has no board.
