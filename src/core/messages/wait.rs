@@ -25,10 +25,13 @@ impl Context {
     }
 
     /// Whether a poll finds no message in any place where messages arrive, and has nothing else to
-    /// do. It is false in a callback, too.
+    /// do. It is false in a callback, too. A wire that wakes no thread is polled: its polling thread
+    /// and the calling thread would otherwise need each other's core for each message.
     #[inline(always)]
     pub fn am_poll_finds_nothing_anywhere(&self) -> bool {
-        self.routes.gate().is_open() && self.dispatcher.finds_nothing_anywhere()
+        self.routes.gate().is_open()
+            && self.dispatcher.finds_nothing_anywhere()
+            && !(self.routes.fabric().has_silent_wire() && self.lane.help_others())
     }
 
     /// Handles up to `most` messages; returns how many.

@@ -15,7 +15,9 @@
 //! A knock behind which no frame waits needs no grant, only its answer, so that the sender may
 //! knock again. The receiver keeps such an answer for up to [`RIDE`], and sends it with the next
 //! packet that goes to the peer anyway and that may carry it: usually the reply to the knock's
-//! frame. A packet may carry the answer of a line if its way never waits for that line.
+//! frame. A packet may carry the answer of a line if its way never waits for that line. A knock for
+//! requests carries the answer of responses as well, but that one goes again, in a message of
+//! grants, if the knock is not answered soon.
 //!
 //! A stopped rank may hold all buffers of a line and not use them. When knocks have waited for 5 ms
 //! while no granted frame has come, the receiver **lends** the line a buffer, and another 5 ms
@@ -72,6 +74,9 @@ pub const PATIENCE: Duration = Duration::from_millis(5);
 /// How long the answer of a knock without further frames waits for a packet that carries it: a
 /// reply of the thread that polls comes earlier.
 pub const RIDE: Duration = Duration::from_micros(20);
+/// How many times longer it waits if a knock has carried it, which the peer has not answered: longer
+/// than a round trip takes.
+const ALONG: u32 = 5;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -275,6 +280,7 @@ impl Grants {
             return;
         }
         let mut peer = entry.remove();
+        self.has_read(to, answered);
         self.waiting[line] -= peer.beside_the_first();
         let count = peer.waiting.len().min(granted as usize);
         let frames = peer.waiting.drain(..count);

@@ -30,16 +30,22 @@ fn connected(nature: Nature) -> ([Arc<Simulated>; 2], [Endpoint; 2]) {
     (wires, ends)
 }
 
-/// A request to an owner and its answer, in turn: the answer also answers the knock. Counts the
-/// frames of both ranks.
+/// A request to an owner and its answer, in turn: the answer also answers the knock. So are a
+/// message and its response, of which the next message answers the knock.
 #[test]
 fn a_request_and_its_answer_are_two_frames() {
+    frames_in_turn(Class::Lib, Class::Answers);
+    frames_in_turn(Class::Requests, Class::Responses);
+}
+
+/// Counts the frames of both ranks for requests and answers of these classes, in turn.
+fn frames_in_turn(requests: Class, answers: Class) {
     const COUNT: u64 = 50;
     for seed in [2, 3] {
         let kind = "fd=0:remote=1:atomics=0:notices=0:message=0:shared=0";
         let nature = Nature::named(&format!("{seed}:frame=1048576:{kind}")).unwrap();
         let (wires, ends) = connected(nature);
-        ends[1].shared.lock().grants.never_answer_alone();
+        ends.iter().for_each(|end| end.shared.lock().grants.never_answer_alone());
         let limit = Instant::now() + Duration::from_secs(60);
         for tag in 0..COUNT {
             let message = |header: &'static [u8]| Frame {
@@ -51,7 +57,7 @@ fn a_request_and_its_answer_are_two_frames() {
                 label: 0,
                 absent: true,
             };
-            assert!(ends[0].put(1, Class::Lib, &message(&[0; 40]), 4096));
+            assert!(ends[0].put(1, requests, &message(&[0; 40]), 4096));
             let answered = RefCell::new(false);
             while !*answered.borrow() {
                 assert!(Instant::now() < limit, "request {tag} has no answer");
@@ -59,10 +65,10 @@ fn a_request_and_its_answer_are_two_frames() {
                 let request = |_: u32, _: Class, _: &Frame| !came.replace(true);
                 ends[1].shared.round(ends[1].shared.lock(), &request);
                 if *came.borrow() {
-                    ends[1].put(0, Class::Answers, &message(&[0; 8]), 4096);
+                    ends[1].put(0, answers, &message(&[0; 8]), 4096);
                 }
                 let answer = |_: u32, class: Class, frame: &Frame| {
-                    assert_eq!((class, frame.tag), (Class::Answers, tag));
+                    assert_eq!((class, frame.tag), (answers, tag));
                     !answered.replace(true)
                 };
                 ends[0].shared.round(ends[0].shared.lock(), &answer);

@@ -18,6 +18,9 @@ pub(super) struct Receiving {
     /// when there is one.
     quiet: [bool; LINES],
     since: Option<Instant>,
+    /// For such a line of responses: the own knock that has carried the answer as well, and that the
+    /// peer has not answered; else 0.
+    along: [u64; LINES],
 }
 
 impl Receiving {
@@ -26,7 +29,22 @@ impl Receiving {
     }
 
     pub fn forget_quiet(&mut self) {
-        (self.quiet, self.since) = ([false; LINES], None);
+        (self.quiet, self.since, self.along) = ([false; LINES], None, [0; LINES]);
+    }
+
+    /// The peer knows the answer of a line.
+    fn told(&mut self, line: Line) {
+        (self.quiet[line], self.along[line]) = (false, 0);
+        if self.quiet == [false; LINES] {
+            self.since = None;
+        }
+    }
+
+    /// Whether the peer must be told the answers by a message of their own.
+    fn is_due(&self, ride: Duration) -> bool {
+        let untold = |line: usize| self.quiet[line] && self.along[line] == 0;
+        let limit = if (0..LINES).any(untold) { ride } else { ride.saturating_mul(ALONG) };
+        self.since.is_some_and(|since| since.elapsed() >= limit)
     }
 
     fn is_needed(&self) -> bool {
@@ -34,11 +52,26 @@ impl Receiving {
     }
 }
 
+const REQUESTS: Line = 0;
+const RESPONSES: Line = 1;
+
+/// Of a knock for requests, its number: it may carry the answer of a knock for a line of responses,
+/// but its receiver may leave it to the network until requests have been handled, which may wait
+/// for that answer. So the answer counts as sent only when the receiver has answered the knock.
+fn carries_perhaps(packet: &Packet, line: Line) -> Option<u64> {
+    match packet {
+        Packet::Knock(of, knock)
+            if (of % (LINES / 2), line % (LINES / 2)) == (REQUESTS, RESPONSES) =>
+        {
+            Some(knock.number)
+        }
+        _ => None,
+    }
+}
+
 /// Whether a packet may carry the answer of a knock for a line: no rank lets it wait until frames
 /// of that line find a slot.
 fn carries(packet: &Packet, line: Line) -> bool {
-    const REQUESTS: Line = 0;
-    const RESPONSES: Line = 1;
     match packet {
         Packet::Frame(None, _) => true,
         Packet::Frame(Some(of), _) | Packet::Knock(of, _) => {
@@ -136,7 +169,7 @@ impl Grants {
             }
         }
         for (number, peer) in &mut self.receiving {
-            peer.news |= peer.since.is_some_and(|since| since.elapsed() >= self.ride);
+            peer.news |= peer.is_due(self.ride);
             if peer.news && !peer.reporting {
                 (peer.news, peer.reporting) = (false, true);
                 peer.forget_quiet();
@@ -152,19 +185,34 @@ impl Grants {
         self.served_all
     }
 
-    /// The answer of a knock that a packet to a peer carries; it counts as sent.
+    /// The answer of a knock that a packet to a peer carries; it counts as sent, see also
+    /// carries_perhaps().
     pub fn ride(&mut self, to: u32, packet: &Packet) -> Option<Answered> {
         let peer = self.receiving.get_mut(&to)?;
-        let line = (0..LINES).find(|line| peer.quiet[*line] && carries(packet, *line))?;
-        let answered = (line, peer.answered[line]);
-        peer.quiet[line] = false;
-        if peer.quiet == [false; LINES] {
-            peer.since = None;
+        if let Some(line) = (0..LINES).find(|line| peer.quiet[*line] && carries(packet, *line)) {
+            let answered = (line, peer.answered[line]);
+            peer.told(line);
+            if !peer.is_needed() {
+                self.receiving.remove(&to);
+            }
+            return Some(answered);
         }
-        if !peer.is_needed() {
-            self.receiving.remove(&to);
+        let along = |line| carries_perhaps(packet, line).map(|knock| (line, knock));
+        let waits = |line: &Line| peer.quiet[*line] && peer.along[*line] == 0;
+        let (line, knock) = (0..LINES).filter(waits).find_map(along)?;
+        peer.along[line] = knock;
+        Some((line, peer.answered[line]))
+    }
+
+    /// A peer has answered a knock of this rank, and so knows the answer that the knock carried.
+    pub(super) fn has_read(&mut self, from: u32, knock: u64) {
+        let Some(peer) = self.receiving.get_mut(&from) else { return };
+        if let Some(line) = peer.along.iter().position(|along| *along == knock) {
+            peer.told(line);
+            if !peer.is_needed() {
+                self.receiving.remove(&from);
+            }
         }
-        Some(answered)
     }
 
     /// Whether nothing has come for a line, and nothing is lent to it.
@@ -225,6 +273,8 @@ impl Grants {
                 self.free[line] -= share;
                 peer.out[line] += share;
                 (peer.answered[line], peer.granted[line]) = (number, share as u64);
+                // It knows the answer of its last knock, since it knocks again.
+                peer.told(line);
                 if demand > 0 {
                     peer.news = true;
                 } else {

@@ -260,8 +260,12 @@ fn the_answer_of_a_knock_rides_on_another_packet_or_goes_alone() {
     let never = Duration::MAX;
     for line in 0..LINES {
         let (mut end, number) = knocked(line, never);
-        let others =
-            [Packet::Asked, knock(0), knock(2), Packet::Frame(Some(3), owned(Class::Requests))];
+        let others = [
+            Packet::Asked,
+            knock(if line % 3 == 1 { 2 } else { 0 }),
+            knock(2),
+            Packet::Frame(Some(3), owned(Class::Requests)),
+        ];
         assert!(others.iter().all(|it| end.ride(1, it).is_none() && end.ride(0, it).is_none()));
         for response in [knock(1), Packet::Frame(Some(4), owned(Class::Responses))] {
             let expected = (line % 3 == 0).then_some((line, number));
@@ -286,6 +290,58 @@ fn the_answer_of_a_knock_rides_on_another_packet_or_goes_alone() {
         end.mark_dead(1);
         assert!(!end.is_stuck() && end.ride(1, &reply()).is_none());
     }
+}
+
+/// A knock for requests carries the answer of a knock for responses. If it is answered, this answer
+/// does not go again; if the peer leaves it to the network, it goes in a message of grants.
+#[test]
+fn the_answer_of_a_response_goes_along_with_the_next_request() {
+    for line in [1, 4] {
+        let rank = |ride| {
+            let (mut end, number) = knocked(line, ride);
+            let mut out = Out::new();
+            let frame =
+                Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
+            assert!(end.send(1, 0, OwnedFrame::of(Class::Requests, &frame), &mut out));
+            let [(1, knock)] = &out[..] else { panic!("one knock, not {out:?}") };
+            assert_eq!(end.ride(1, knock), Some((line, number)));
+            assert_eq!(end.ride(1, knock), None, "it goes along once");
+            (end, number)
+        };
+        let own = 1;
+        let (mut end, _) = rank(Duration::MAX);
+        assert!(end.is_stuck());
+        end.answered(1, (0, own), &mut Out::new());
+        assert!(!end.is_stuck() && end.receiving.is_empty());
+
+        let (mut end, number) = rank(Duration::from_millis(1));
+        let (mut out, begin) = (Out::new(), Instant::now());
+        while out.is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "the answer does not go");
+            end.serve(|_, _| true, &mut out, &mut vec![]);
+        }
+        assert!(begin.elapsed() >= Duration::from_millis(4), "the knock may still be answered");
+        assert!(matches!(out[..], [(1, Packet::Grants(answered, _))] if answered[line] == number));
+        end.answered(1, (0, own), &mut Out::new());
+        assert!(!end.is_stuck());
+    }
+}
+
+/// A peer knocks again when it knows the answer of its last knock: then what this rank kept of that
+/// answer is out of date.
+#[test]
+fn the_answer_of_a_knock_never_goes_with_the_grants_of_the_next() {
+    let mut ranks = Ranks::new(2, 1);
+    ranks.ends[0].ride = Duration::MAX;
+    let end = &mut ranks.ends[0];
+    for (number, demand) in [(1, 0), (2, 3)] {
+        let knock = Packet::Knock(1, Knock { number, demand, first: None });
+        assert_eq!(end.take(1, knock, 0, &mut Out::new()), Ok(Taken::Held));
+        end.serve(|_, _| true, &mut Out::new(), &mut vec![]);
+    }
+    let reply = Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
+    let reply = Packet::Frame(None, OwnedFrame::of(Class::Replies, &reply));
+    assert_eq!(end.ride(1, &reply), None);
 }
 
 /// A sender takes the answer that rides as that of its knock, once, and no other number.
