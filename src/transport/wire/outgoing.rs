@@ -3,6 +3,10 @@
 //! `QUEUED` bound its length. Frames that the lane has taken stay in memory here until their
 //! completion.
 //!
+//! Packets that wait for one peer and class travel in one frame, up to `JOINED` bytes of them: for
+//! most networks a frame costs some microseconds, whatever its length. A knock travels alone, since
+//! its receiver leaves it in its frame.
+//!
 //! # The shared queue
 //!
 //! On a wire with [`Caps::shared_queue`](super::Caps) the receives of a class of knocks are a queue
@@ -13,7 +17,7 @@
 
 use super::grants::{Answered, LINES, Line, Packet};
 use super::packet::{FRAME_BEFORE, with_answer};
-use super::pieces::{HEAD, cut};
+use super::pieces::{HEAD, cut, is_whole};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
 use crate::transport::frame::Class;
@@ -22,6 +26,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Most commands of one post.
 const BATCH: usize = 16;
+/// Most bytes of a frame with several packets.
+const JOINED: usize = 16 << 10;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
 /// taken.
 const DEPTH: usize = 16;
@@ -39,13 +45,13 @@ pub struct Outgoing {
     /// Number of packets that were ever added; numbers the next one.
     packets: u64,
     /// The queues that are not empty.
-    queues: BTreeMap<To, VecDeque<Box<[u8]>>>,
+    queues: BTreeMap<To, VecDeque<Vec<u8>>>,
     /// The keys of `queues`.
     waiting: Vec<To>,
     /// Number of frames in all queues.
     count: usize,
     /// Frames that the lane has taken and not completed, by tag, with their receivers.
-    taken: BTreeMap<u64, (To, Box<[u8]>)>,
+    taken: BTreeMap<u64, (To, Vec<u8>)>,
     /// The tag of the next command.
     tags: u64,
     /// On a wire with a shared queue, frames in the classes of knocks that have not ended: for each
@@ -115,15 +121,28 @@ impl Outgoing {
         self.open.is_empty()
     }
 
-    /// Cuts a packet, with the answer of a knock that it carries, into frames and queues them.
+    /// Queues a packet, with the answer of a knock that it carries: behind others in the last frame
+    /// that waits, or cut into frames of its own.
     pub fn add(&mut self, peer: u32, packet: &Packet, answered: Option<Answered>) {
         let to = (peer, class_of(packet));
         let queue = self.queues.entry(to).or_default();
         if queue.is_empty() {
             self.waiting.push(to);
         }
+        let bytes = with_answer(packet, answered);
+        let mut frames = cut(&bytes, self.packets, self.frame_most).peekable();
+        let most = self.frame_most.min(JOINED);
+        if !CLASS_KNOCKS.contains(&to.1)
+            && let (Some(last), Some(first)) = (queue.back_mut(), frames.peek())
+            && is_whole(last)
+            && is_whole(first)
+            && last.len() + first.len() <= most
+        {
+            last.extend_from_slice(first);
+            frames.next();
+        }
         let before = queue.len();
-        queue.extend(cut(&with_answer(packet, answered), self.packets, self.frame_most));
+        queue.extend(frames);
         let added = queue.len() - before;
         self.count += added;
         self.packets += 1;
@@ -168,8 +187,8 @@ impl Outgoing {
             let pieces: Vec<Piece> = queue.iter().take(BATCH).map(|frame| piece(frame)).collect();
             let command = |(piece, tag)| Command::frame(tag, piece);
             let commands: Vec<Command> = pieces.iter().zip(self.tags..).map(command).collect();
-            // SAFETY: the frames are boxes, which lie in the queue or in `taken` until done(), or
-            // until this ends, behind close(); nobody changes them.
+            // SAFETY: the frames lie in the queue or in `taken` until done(), or until this ends,
+            // behind close(). Nobody changes those in `taken`, and no vector moves its bytes.
             let (count, why) = unsafe { lane.post(to.0, to.1, &commands) };
             for frame in queue.drain(..count.min(commands.len())) {
                 self.count -= 1;

@@ -1,5 +1,6 @@
 //! Segmentation and reassembly: a packet that is longer than a wire's frames travels in pieces, one
-//! in each frame. Each piece begins with
+//! in each frame. A shorter one is one piece, and a frame may bring several of these, one behind the
+//! other. Each piece begins with
 //!
 //! | at | size | |
 //! |---|---|---|
@@ -25,7 +26,7 @@ pub const LEAST: usize = 512;
 const PARTIAL: usize = 1024;
 
 /// Cuts a packet into frames of at most `most` bytes.
-pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Box<[u8]>> + '_ {
+pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Vec<u8>> + '_ {
     let room = most - HEAD;
     packet.chunks(room).enumerate().map(move |(at, piece)| {
         let mut frame = Vec::with_capacity(HEAD + piece.len());
@@ -35,8 +36,27 @@ pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Box<
         frame.extend(((at * room) as u32).to_le_bytes());
         frame.extend([0; 4]);
         frame.extend(piece);
-        frame.into_boxed_slice()
+        frame
     })
+}
+
+/// The number of four bytes at `at` of a frame that has them.
+fn word(frame: &[u8], at: usize) -> u32 {
+    frame[at..at + 4].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b))
+}
+
+/// Whether a frame of cut(), perhaps with others behind it, begins with a whole packet.
+pub fn is_whole(frame: &[u8]) -> bool {
+    frame.len() - HEAD >= word(frame, 4) as usize
+}
+
+/// The first packet of a received frame and the others behind it, which are whole. Of a frame that
+/// is none, or has one piece: all of it, and nothing.
+pub fn split(frame: &[u8]) -> (&[u8], &[u8]) {
+    if frame.len() < HEAD {
+        return (frame, &[]);
+    }
+    frame.split_at_checked(HEAD + word(frame, 4) as usize).unwrap_or((frame, &[]))
 }
 
 /// An incomplete packet.
@@ -64,7 +84,7 @@ fn piece(frame: &[u8], most: usize) -> Result<Piece<'_>, String> {
     let Some((head, bytes)) = frame.split_at_checked(HEAD) else {
         return Err(format!("a frame of {} bytes, expected {HEAD} or more", frame.len()));
     };
-    let word = |at: usize| head[at..at + 4].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b));
+    let word = |at: usize| word(head, at);
     if word(0) != MAGIC || word(20) != 0 {
         return Err(format!("a frame that begins with {:#x}, expected {MAGIC:#x}", word(0)));
     }
@@ -122,8 +142,30 @@ impl Joins {
 mod tests {
     use super::*;
 
-    fn frames(packet: &[u8], number: u64) -> Vec<Box<[u8]>> {
+    fn frames(packet: &[u8], number: u64) -> Vec<Vec<u8>> {
         cut(packet, number, 40).collect()
+    }
+
+    #[test]
+    fn several_packets_come_in_one_frame() {
+        let packets = [&[1; 3][..], &[2; 16], &[3; 1]];
+        let mut frame: Vec<u8> =
+            packets.iter().flat_map(|packet| frames(packet, 0).concat()).collect();
+        assert!(is_whole(&frame));
+        let (mut rest, mut joins) = (&frame[..], Joins::default());
+        for packet in packets {
+            let (first, others) = split(rest);
+            assert_eq!(joins.take(7, first, 100).unwrap().as_deref(), Some(packet));
+            rest = others;
+        }
+        assert!(rest.is_empty());
+        // What is cut off, or is no frame, is given to take(), which refuses it.
+        frame.truncate(HEAD + 3 + HEAD + 15);
+        let (_, others) = split(&frame);
+        assert_eq!(split(others), (others, &[][..]));
+        assert_eq!(split(&frame[..HEAD - 1]), (&frame[..HEAD - 1], &[][..]));
+        let cut = &frames(&[0; 17], 0)[0];
+        assert!(!is_whole(cut) && split(cut).1.is_empty());
     }
 
     #[test]

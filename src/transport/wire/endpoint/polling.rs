@@ -12,6 +12,7 @@
 //! longer each time, up to `LONGEST` (or for the time that the lane names).
 
 use super::*;
+use crate::transport::wire::CLASS_KNOCKS;
 use crate::transport::wire::tickets::Taker;
 
 /// How long the polling thread leaves the wire to application threads that poll, before it looks
@@ -61,6 +62,31 @@ impl State {
             && self.tickets.is_none()
             && self.lost.is_empty()
             && self.refused.is_empty()
+    }
+
+    /// Handles the packets of a received frame. Held: the frame is given back later.
+    fn take_frame(
+        &mut self,
+        event: &Event,
+        frame: &[u8],
+        medium: usize,
+        results: &mut Results,
+    ) -> std::result::Result<Taken, String> {
+        let (mut packet, mut others) = pieces::split(frame);
+        if !others.is_empty() && CLASS_KNOCKS.contains(&event.class) {
+            return Err(format!("several packets in a frame of class {}", event.class));
+        }
+        loop {
+            match self.take(event, packet, medium, &mut results.out)? {
+                Taken::Held => return Ok(Taken::Held),
+                Taken::Aside(owned) => results.answers.push((event.peer, owned)),
+                Taken::Copied => {}
+            }
+            if others.is_empty() {
+                return Ok(Taken::Copied);
+            }
+            (packet, others) = pieces::split(others);
+        }
     }
 }
 
@@ -128,10 +154,9 @@ impl Shared {
                     // SAFETY: the lane keeps the bytes valid until give_back() below.
                     size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
                 };
-                match state.take(event, bytes, self.medium, &mut results.out) {
+                match state.take_frame(event, bytes, self.medium, results) {
                     Ok(Taken::Held) => return,
-                    Ok(Taken::Copied) => {}
-                    Ok(Taken::Aside(owned)) => results.answers.push((peer, owned)),
+                    Ok(_) => {}
                     Err(why) => state.report(self.me, peer, &why),
                 }
                 state.lane.give_back(event.frame);

@@ -406,8 +406,8 @@ fn nonsense_is_dropped() {
     let good = packet::bytes_of(&Packet::Frame(None, OwnedFrame::of(Class::Answers, &frame)));
     let mut bad = good.clone();
     bad[2] = 77;
-    let frames: Vec<Box<[u8]>> = [&b"nonsense"[..], &[0; 300]]
-        .map(Box::from)
+    let frames: Vec<Vec<u8>> = [&b"nonsense"[..], &[0; 300]]
+        .map(Vec::from)
         .into_iter()
         .chain(pieces::cut(&bad, 1, 4096))
         .chain(pieces::cut(&good, 2, 4096))

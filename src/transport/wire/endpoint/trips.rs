@@ -132,8 +132,8 @@ fn count(name: &str, count: u64, size: usize) -> Trips {
 }
 
 /// A message that fits into a knock takes half a round trip, a longer one a trip and a half; the
-/// paper's takes two and a half. In a stream grants are for many, and so are tickets. In a shared
-/// queue each short message takes half a trip and one frame.
+/// paper's takes two and a half. In a stream grants are for many, whose frames are joined, and so are
+/// tickets. In a shared queue each short message takes half a trip and one frame.
 #[test]
 fn a_message_takes_so_many_trips() {
     for (seed, tickets) in [(2, 0), (3, 0), (2, 1), (4, 1)] {
@@ -142,11 +142,13 @@ fn a_message_takes_so_many_trips() {
         let small = count(&name, 1, 8);
         assert_eq!([small.mean, small.frames], [0.5, 3.0], "a knock, grants, thanks");
         let larger = count(&name, 1, 1000);
-        assert_eq!([larger.mean, larger.frames - 2.0 * f64::from(tickets)], [1.5, 4.0], "{name}");
+        // Beside these an offer of slots and its answer, each of which may go along.
+        let most = if tickets == 1 { 6.0 } else { 4.0 };
+        assert!(larger.mean == 1.5 && (4.0..=most).contains(&larger.frames), "{larger:?}");
         let stream = count(&name, 2000, 1000);
-        assert!(stream.frames < 2.0 && stream.mean < 6.0, "{stream:?}");
+        assert!(stream.frames < 0.8 && stream.mean < 6.0, "{stream:?}");
         let stream = count(&name, 2000, 8);
-        assert!(stream.frames < 2.0 && stream.mean < 6.0, "{stream:?}");
+        assert!(stream.frames < 0.8 && stream.mean < 6.0, "{stream:?}");
         assert!((stream.accesses > 0.5) == (tickets == 1), "{stream:?}");
         assert!(stream.frames + stream.accesses < 3.0, "{stream:?}");
     }
