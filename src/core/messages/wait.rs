@@ -25,8 +25,8 @@ impl Context {
     }
 
     /// Whether a poll finds no message in any place where messages arrive, and has nothing else to
-    /// do. It is false in a callback, too. A wire that wakes no thread is polled: its polling thread
-    /// and the calling thread would otherwise need each other's core for each message.
+    /// do. It is false in a callback, too. A wire that wakes no thread is polled, since its polling
+    /// thread and the calling thread would otherwise need each other's core for each message.
     #[inline(always)]
     pub fn am_poll_finds_nothing_anywhere(&self) -> bool {
         self.routes.gate().is_open()

@@ -74,8 +74,8 @@ pub const PATIENCE: Duration = Duration::from_millis(5);
 /// How long the answer of a knock without further frames waits for a packet that carries it: a
 /// reply of the thread that polls comes earlier.
 pub const RIDE: Duration = Duration::from_micros(20);
-/// How many times longer it waits if a knock has carried it, which the peer has not answered: longer
-/// than a round trip takes.
+/// How many times longer it waits if a knock has carried it, which the peer has not answered:
+/// longer than a round trip takes.
 const ALONG: u32 = 5;
 
 /// The line of a frame; None: its receiver has set a place aside for it.

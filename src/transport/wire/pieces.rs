@@ -1,6 +1,6 @@
 //! Segmentation and reassembly: a packet that is longer than a wire's frames travels in pieces, one
-//! in each frame. A shorter one is one piece, and a frame may bring several of these, one behind the
-//! other. Each piece begins with
+//! in each frame. A shorter one is one piece, and a frame may bring several of these, one behind
+//! the other. Each piece begins with
 //!
 //! | at | size | |
 //! |---|---|---|

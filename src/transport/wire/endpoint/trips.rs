@@ -132,8 +132,8 @@ fn count(name: &str, count: u64, size: usize) -> Trips {
 }
 
 /// A message that fits into a knock takes half a round trip, a longer one a trip and a half; the
-/// paper's takes two and a half. In a stream grants are for many, whose frames are joined, and so are
-/// tickets. In a shared queue each short message takes half a trip and one frame.
+/// paper's takes two and a half. In a stream grants are for many, whose frames are joined, and so
+/// are tickets. In a shared queue each short message takes half a trip and one frame.
 #[test]
 fn a_message_takes_so_many_trips() {
     for (seed, tickets) in [(2, 0), (3, 0), (2, 1), (4, 1)] {

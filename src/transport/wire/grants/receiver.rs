@@ -18,8 +18,8 @@ pub(super) struct Receiving {
     /// when there is one.
     quiet: [bool; LINES],
     since: Option<Instant>,
-    /// For such a line of responses: the own knock that has carried the answer as well, and that the
-    /// peer has not answered; else 0.
+    /// For such a line of responses: the own knock that has carried the answer as well, and that
+    /// the peer has not answered; else 0.
     along: [u64; LINES],
 }
 
