@@ -25,20 +25,24 @@ impl Context {
     }
 
     /// Whether a poll finds no message in any place where messages arrive, and has nothing else to
-    /// do. It is false in a callback, too. A wire that wakes no thread is polled, since its polling
-    /// thread and the calling thread would otherwise need each other's core for each message.
+    /// do. It is false in a callback, too, and where am_poll() polls a wire.
     #[inline(always)]
     pub fn am_poll_finds_nothing_anywhere(&self) -> bool {
         self.routes.gate().is_open()
             && self.dispatcher.finds_nothing_anywhere()
-            && !(self.routes.fabric().has_silent_wire() && self.lane.help_others())
+            && !self.routes.fabric().has_silent_wire()
     }
 
-    /// Handles up to `most` messages; returns how many.
+    /// Handles up to `most` messages; returns how many. Without a message it polls a wire that
+    /// wakes no thread: the calling thread and the wire's polling thread would otherwise need each
+    /// other's core for each message.
     #[inline]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
-        let handled = self.dispatcher.poll_and_note(most, true);
+        let mut handled = self.dispatcher.poll_and_note(most, true);
+        if handled == 0 && self.routes.fabric().has_silent_wire() && self.lane.help_others() {
+            handled = self.dispatcher.poll_and_note(most, true);
+        }
         if handled > 0 {
             self.dispatcher.notify_sleepers();
         }
