@@ -2301,8 +2301,9 @@ llcl_status_t llcl_am_within(llcl_context_t *context,
  * Runs the handlers of messages that have come, on the calling thread, whatever am_handlers says.
  *
  * A poll that finds nothing takes some nanoseconds; now and then such a poll yields its core to
- * other threads. If several threads poll at the same time, one of them runs handlers, unless the
- * handlers are parallel.
+ * other threads. Over a network that wakes no thread, such as MPI, one of eight such polls asks
+ * the network, which takes a few microseconds. If several threads poll at the same time, one of
+ * them runs handlers, unless the handlers are parallel.
  * `context`: a live context. `most`: messages to take at most, from 1 on; more than 64 count as
  * 64. `handled`: where the number of messages goes, including those without a handler; may be
  * NULL. It is 0 if no message has come or another thread is running a handler.
