@@ -1,7 +1,7 @@
 /* Frames whose bytes stay under way do not hide the messages behind them. At rank 0 the program
  * replaces MPI_Test and MPI_Testsome: a frame of class USER does not end while `hides` is set. Rank
- * 1 sends FRAMES. When as many of them as the argument says are hidden, reads of rank 0 must end;
- * at the end all frames arrive. 2 ranks. */
+ * 1 sends FRAMES messages, of which no two fit into one frame. When as many of them as the argument
+ * says are hidden, reads of rank 0 must end; at the end all frames arrive. 2 ranks. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDLER = 3, BYTES = 100, FRAMES = 64, RECEIVES = 64, MOST = 600 };
+enum { HANDLER = 3, BYTES = 4080, FRAMES = 64, RECEIVES = 64, MOST = 600 };
 enum { USER = 2 };       /* LLCL_CLASS_USER, which is the tag of such a frame */
 
 static int hides, hidden, handled;

@@ -29,8 +29,8 @@ impl Context {
     #[inline(always)]
     pub fn am_poll_finds_nothing_anywhere(&self) -> bool {
         self.routes.gate().is_open()
-            && self.dispatcher.finds_nothing_anywhere()
             && !self.routes.fabric().has_silent_wire()
+            && self.dispatcher.finds_nothing_anywhere()
     }
 
     /// Handles up to `most` messages; returns how many. Without a message it polls a wire that
