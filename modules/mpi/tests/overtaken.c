@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDLER = 3, BYTES = 4080, FRAMES = 64, RECEIVES = 64, MOST = 600 };
+enum { HANDLER = 3, BYTES = 4080, FRAMES = 64, RECEIVES = 128, MOST = 600 };
 enum { USER = 2 };       /* LLCL_CLASS_USER, which is the tag of such a frame */
 
 static int hides, hidden, handled;
