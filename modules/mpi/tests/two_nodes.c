@@ -1,6 +1,6 @@
 /* Ranks on nodes of their own (LLCL_NODE_ID) reach each other over MPI: messages with answers,
- * reads and writes of sizes around the limits of frames, atomics. The program uses MPI at the same
- * time. The argument is the level of threads that the program asks MPI for. With "single",
+ * reads and writes of sizes around the limits of frames, atomics, polls. The program uses MPI at the
+ * same time. The argument is the level of threads that the program asks MPI for. With "single",
  * llcl_init_mpi refuses. With "funneled" and "serialized" the library makes progress only in calls
  * of this thread, so the ranks meet in calls of the library. */
 #include "expect.h"
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { MESSAGES = 2000, HANDLER = 3, LARGE = 200000 };
 
@@ -95,6 +96,23 @@ static void messages(llcl_context_t *context, int *handled)
     EXPECT(__atomic_load_n(handled, __ATOMIC_RELAXED) == MESSAGES);
 }
 
+/* A rank that only polls for messages makes progress, at each level. */
+static void by_polls(llcl_context_t *context, int *handled)
+{
+    int before = __atomic_load_n(handled, __ATOMIC_RELAXED);
+    time_t limit = time(NULL) + 20;
+    llcl_am_params_t tell = LLCL_AM_PARAMS_INIT;
+    meet(context);
+    tell.peer = (uint32_t)((rank + 1) % size);
+    tell.id = HANDLER;
+    LLCL_CHECK(llcl_am(context, &tell));
+    while (__atomic_load_n(handled, __ATOMIC_RELAXED) == before) {
+        EXPECT(time(NULL) < limit);
+        LLCL_CHECK(llcl_am_poll(context, 1, NULL));
+    }
+    meet(context);
+}
+
 struct work {
     llcl_context_t *context;
     llcl_remote_t all[64];
@@ -166,6 +184,7 @@ int main(int argc, char **argv)
     EXPECT(info.transport == LLCL_TRANSPORT_WIRE);
     reads_and_writes(context, all, own);
     messages(context, &handled);
+    by_polls(context, &handled);
     struct work work = {.context = context};
     memcpy(work.all, all, sizeof all);
     by_a_thread(&work, own);
