@@ -218,7 +218,8 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     network_must_progress();
     launch_end(true);
     /* A waiting rank that has a core to itself seldom yields, because a third program would take
-     * the core for a time slice. Other ranks, and the thread that polls a wire, need the core. */
+     * the core for a time slice. Other ranks need the core, and at times the thread that polls a
+     * wire does. */
     job.yield_after = !has_core_for_each_rank() ? 16 : any_far() ? 128 : 4096;
     team_begin();
     barrier_begin_world();
