@@ -159,7 +159,7 @@ mod tests {
             rest = others;
         }
         assert!(rest.is_empty());
-        // What is cut off, or is no frame, is given to take(), which refuses it.
+        // split() leaves to take() a packet that is cut off and bytes that are no frame.
         frame.truncate(HEAD + 3 + HEAD + 15);
         let (_, others) = split(&frame);
         assert_eq!(split(others), (others, &[][..]));

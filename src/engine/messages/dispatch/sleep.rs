@@ -63,10 +63,9 @@ impl Dispatcher {
     fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
         match self.post.send_parked() {
             Some(0) if all_ring || !self.post.parked.any() => longest,
-            // Nobody rings for a peer.
-            Some(0) => NAP.min(longest),
-            // The thread that sends them may have looked before the peer freed slots.
-            None => NAP.min(longest),
+            // Nobody rings for a peer, or the thread that sends them may have looked before the
+            // peer freed slots.
+            Some(0) | None => NAP.min(longest),
             Some(_) => Duration::ZERO,
         }
     }
