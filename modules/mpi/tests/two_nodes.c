@@ -1,6 +1,6 @@
 /* Ranks on nodes of their own (LLCL_NODE_ID) reach each other over MPI: messages with answers,
- * reads and writes of sizes around the limits of frames, atomics, polls. The program uses MPI at the
- * same time. The argument is the level of threads that the program asks MPI for. With "single",
+ * reads and writes of sizes around the limits of frames, atomics, polls. The program uses MPI at
+ * the same time. The argument is the level of threads that the program asks MPI for. With "single",
  * llcl_init_mpi refuses. With "funneled" and "serialized" the library makes progress only in calls
  * of this thread, so the ranks meet in calls of the library. */
 #include "expect.h"
