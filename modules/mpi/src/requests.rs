@@ -7,8 +7,8 @@
 //! each class had its own receives, MPI would search all of them for each message. The bytes of
 //! large operations travel on a communicator of their own, where these receives do not match.
 
-use crate::asked::{self, Asked, End};
-use crate::calls::{begin_receive, is_cancelled, size_of, take_back};
+use crate::asked::Asked;
+use crate::calls::{begin_receive, take_back};
 use crate::failures::Failures;
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
@@ -16,15 +16,12 @@ use mpi_sys as ffi;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 
+mod ends;
+
 /// The receives that are posted.
 pub const RECEIVES: usize = 32;
 /// Most buffers that are kept for requests and answers.
 const MESSAGES: usize = 8;
-/// The number of the oldest receives that each call of test() asks about.
-const HEADS: usize = 4;
-/// Once in so many calls test() asks MPI_Testsome about all receives, even if there are no singles
-/// and no overtaken receives.
-const OTHERS: u32 = 8;
 /// The class LLCL_CLASS_RMA: this module's requests for reads and writes. A message's class is its
 /// tag in MPI: the seven of llcl_wire.h, and ANSWERS.
 pub const REQUESTS: u32 = 3;
@@ -103,6 +100,8 @@ pub struct Requests {
     singles: Vec<Single>,
     /// The requests of the singles, at the same indices.
     handles: Vec<ffi::MPI_Request>,
+    /// The singles from this one on are sends and receives about which no call has asked MPI yet.
+    unasked: usize,
     /// How many singles are frames.
     pub frames: usize,
     /// The requests that have ended, for the caller of test(), which takes them out.
@@ -123,6 +122,7 @@ impl Requests {
             messages: Vec::new(),
             singles: Vec::new(),
             handles: Vec::new(),
+            unasked: 0,
             frames: 0,
             ended: VecDeque::new(),
             failures: Failures::new(communicator.handle),
@@ -209,31 +209,7 @@ impl Requests {
         };
         // SAFETY: MPI_Isend() has written it if it succeeded.
         let begun = mpi::check("MPI_Isend", code).map(|()| unsafe { handle.assume_init() });
-        match begun {
-            Ok(handle) if tag <= ANSWERS => self.look_once(single, handle),
-            begun => self.begun(peer, single, begun),
-        }
-    }
-
-    /// Adds the send of a short message, unless MPI has ended it already, as it usually has: then
-    /// no later call asks about it.
-    fn look_once(&mut self, single: Single, mut handle: ffi::MPI_Request) -> Result<(), Failure> {
-        match asked::test(&mut handle, &mut self.failures) {
-            Ok(None) => self.add(single, handle),
-            Ok(Some(end)) => match (single, end) {
-                (Single::Message(bytes), End::Well(_)) if self.messages.len() < MESSAGES => {
-                    self.messages.push(bytes);
-                }
-                (Single::Message(_), End::Well(_)) => {}
-                (single, end) => self.has_ended(single, matches!(end, End::Dead)),
-            },
-            Err(failure) => {
-                // MPI may still read the bytes.
-                self.add(single, handle);
-                return Err(failure);
-            }
-        }
-        Ok(())
+        self.begun(peer, single, begun)
     }
 
     /// Adds a single that MPI has begun. If it has refused to, since the peer has died, test()
@@ -304,91 +280,6 @@ impl Requests {
             Ended::Came(_) => None,
         };
         self.singles.iter_mut().chain(self.ended.iter_mut().filter_map(of_ended))
-    }
-
-    /// Adds the requests that have ended to `ended`. MPI progresses inside this call.
-    pub fn test(&mut self) -> Result<(), Failure> {
-        self.fill()?;
-        self.turns = self.turns.wrapping_add(1);
-        let every = self.turns.is_multiple_of(OTHERS);
-        // The caller handles a message before it asks again: each question takes as long as the
-        // rest of the message's way.
-        if self.test_front()? && !every {
-            return Ok(());
-        }
-        if every || !self.handles.is_empty() || !self.overtaken.is_empty() {
-            // The oldest HEADS receives may all be matched with messages that end late.
-            let heads = if every { self.receives.len() } else { HEADS.min(self.receives.len()) };
-            self.test_all(heads)?;
-        }
-        Ok(())
-    }
-
-    /// Asks for the receive that MPI matches next, and returns whether it has ended. Unlike
-    /// MPI_Testsome, MPI_Test looks again after it has made progress in Open MPI.
-    fn test_front(&mut self) -> Result<bool, Failure> {
-        let Some(front) = self.receives.front_mut() else { return Ok(false) };
-        let Some(end) = asked::test(&mut front.handle, &mut self.failures)? else {
-            return Ok(false);
-        };
-        if let Some(receive) = self.receives.pop_front() {
-            self.came(receive, &end);
-        }
-        Ok(true)
-    }
-
-    /// Asks for the first `heads` receives, the overtaken ones and the singles.
-    fn test_all(&mut self, heads: usize) -> Result<(), Failure> {
-        let own = heads + self.overtaken.len();
-        let asked = &mut self.asked.handles;
-        asked.clear();
-        asked.extend(self.receives.iter().take(heads).map(|it| it.handle));
-        asked.extend(self.overtaken.iter().map(|it| it.handle));
-        asked.extend(&self.handles);
-        let ends = self.asked.ask(&mut self.failures);
-        // Also after a failure: MPI has freed the requests that have ended.
-        let asked = &self.asked.handles;
-        for (receive, handle) in self.receives.iter_mut().zip(&asked[..heads]) {
-            receive.handle = *handle;
-        }
-        for (receive, handle) in self.overtaken.iter_mut().zip(&asked[heads..own]) {
-            receive.handle = *handle;
-        }
-        self.handles.copy_from_slice(&asked[own..]);
-        let ends = ends?;
-        let (first, others) = ends.split_at(ends.partition_point(|(index, _)| *index < heads));
-        for (removed, (index, end)) in first.iter().enumerate() {
-            // The receives removed before this one were in front of it.
-            if let Some(receive) = self.receives.remove(index - removed) {
-                self.came(receive, end);
-            }
-        }
-        if let Some((last, _)) = first.last() {
-            self.overtaken.extend(self.receives.drain(..last + 1 - first.len()));
-        }
-        // Backwards, since swap_remove() moves the last entry to the place of the removed one.
-        for (index, end) in others.iter().rev() {
-            if *index < own {
-                let receive = self.overtaken.swap_remove(index - heads);
-                self.came(receive, end);
-            } else {
-                let cancelled = match end {
-                    End::Well(status) => is_cancelled(status),
-                    End::Dead => true,
-                };
-                let single = self.remove(index - own);
-                self.has_ended(single, cancelled);
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the message of a receive that MPI has ended, unless the rank that was sending it has
-    /// died.
-    fn came(&mut self, Receive { bytes, .. }: Receive, end: &End) {
-        let End::Well(status) = end else { return self.recycle(bytes) };
-        let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
-        self.ended.push_back(Ended::Came(Came { bytes, size: size_of(status), class, peer }));
     }
 
     fn has_ended(&mut self, single: Single, cancelled: bool) {
