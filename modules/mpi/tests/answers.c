@@ -5,7 +5,10 @@
  * polling thread sends some answers alone. A rank that computes answers all the same.
  *
  * Reads that are posted while a request is unanswered travel together in the next one, unless they
- * are long. A write with signal does not wait. */
+ * are long. A write with signal does not wait.
+ *
+ * The thread that posts does not ask MPI whether the send of a request has ended, for which MPICH
+ * makes progress. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <stdlib.h>
@@ -14,6 +17,7 @@
 enum { BATCHES = 30, WRITES = 100, LARGEST = 4096, ALONE = 20, OPERATIONS = 40, REQUESTS = 3, ANSWERS = 7 };
 
 static int sends, requests, slow;
+static __thread int posts, asks; /* this thread is inside read_to(); its calls of MPI_Test there */
 static llcl_context_t *context;
 static llcl_remote_t all[2];
 static char *region; /* bytes that the peer writes, and behind them the word of its signals */
@@ -26,6 +30,12 @@ int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, 
     if (tag == ANSWERS && __atomic_load_n(&slow, __ATOMIC_RELAXED))
         usleep(20000); /* longer than all reads take to be posted */
     return PMPI_Isend(bytes, count, type, to, tag, comm, request);
+}
+
+int MPI_Test(MPI_Request *request, int *ended, MPI_Status *status)
+{
+    asks += posts;
+    return PMPI_Test(request, ended, status);
 }
 
 static uint64_t *signals(void)
@@ -87,7 +97,9 @@ static void read_to(void *bytes, size_t size)
     get.source = all[1];
     get.destination = llcl_local_address(bytes);
     get.size = size;
+    posts = 1;
     LLCL_CHECK(llcl_read_async(context, &get));
+    posts = 0;
 }
 
 static void write_with_signal(void *bytes, size_t size)
@@ -120,6 +132,18 @@ static void requests_of(int operations, void (*post)(void *, size_t), size_t siz
     __atomic_store_n(&slow, 0, __ATOMIC_RELAXED);
 }
 
+static void asks_of_posts(void)
+{
+    uint64_t word;
+    int before = asks;
+    for (int turn = 0; rank == 0 && turn < OPERATIONS; turn++) {
+        read_to(&word, 8);
+        LLCL_CHECK(llcl_flush(context, 1));
+    }
+    EXPECT(asks - before < OPERATIONS / 2);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     int level, small, large;
@@ -141,6 +165,7 @@ int main(int argc, char **argv)
     requests_of(OPERATIONS, read_to, 8, 2, 0);
     requests_of(2, read_to, LARGEST, 2, 2);
     requests_of(2, write_with_signal, 8, 2, 2);
+    asks_of_posts();
     EXPECT(small >= 100 && small <= 120 && large >= 100 && large <= 120);
     LLCL_CHECK(llcl_finalize(context));
     MPI_Finalize();
