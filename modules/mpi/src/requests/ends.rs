@@ -11,7 +11,7 @@ const HEADS: usize = 4;
 /// and no overtaken receives.
 const OTHERS: u32 = 8;
 /// Once in so many calls it asks about all receives, since the oldest HEADS may all be matched with
-/// messages that end late. It is seldom: MPICH makes progress for each request that has not ended.
+/// messages that end late. It is seldom, since MPICH makes progress several times in such a call.
 const ALL: u32 = 64;
 
 impl Requests {
