@@ -106,7 +106,7 @@ fn run(stop: &AtomicBool, routes: &Routes, parts: &Parts, (spin, alert): (Durati
         if stop.load(Ordering::Acquire) {
             return;
         }
-        let replies = dispatcher.poll_replies();
+        let replies = dispatcher.poll_all_replies();
         let tasks = background.turn(lately);
         if tasks {
             lately = true;

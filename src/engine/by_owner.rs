@@ -264,7 +264,6 @@ impl InFlight {
 }
 
 /// The result of serving a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
     /// The request was done and answered, or its sender is dead.
     Done,
@@ -275,6 +274,18 @@ pub enum Served {
     /// a lock that is needed. No contact announces when this changes, so the owner serves the
     /// request again in each round.
     Later,
+    /// The request was done, but its answer has found no free slot. The owner sends the answer
+    /// again in each round.
+    Unanswered(Reply, Box<[u8]>),
+}
+
+/// Sends the answer to a peer's request.
+pub fn answer(routes: &Routes, peer: u32, reply: Reply, bytes: &[u8]) -> Served {
+    match routes.port_to_answer(peer) {
+        Ok(port) if routes.transport(port).reply(port, reply, bytes) => Served::Done,
+        _ if routes.is_dead(peer) => Served::Done,
+        _ => Served::Unanswered(reply, bytes.into()),
+    }
 }
 
 /// Serves a request: does a peer's operation in this rank's memory, and answers. `bytes`: those
@@ -291,7 +302,7 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
     };
     let answer = |status, result, bytes: &[u8]| {
         let reply = Reply { tag: message.tag, status, result };
-        routes.transport(port).reply(port, reply, bytes);
+        answer(routes, message.source, reply, bytes)
     };
     let done = match message.kind {
         UNMAP => port.cut_off_freed().map(|()| answer(Status::OK, 0, &[])),
@@ -315,11 +326,10 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
         _ => Err(Error::bare(Status::ERR_INVALID)),
     };
     match done {
-        Ok(()) => {}
-        Err(error) if message.kind == UNMAP && error.status.is_retry() => return Served::Later,
+        Ok(served) => served,
+        Err(error) if message.kind == UNMAP && error.status.is_retry() => Served::Later,
         Err(error) => answer(error.status, 0, &[]),
     }
-    Served::Done
 }
 
 /// The address in the words of a message.
@@ -337,8 +347,8 @@ fn change_word(routes: &Routes, message: &Message) -> Result<u64> {
     old.ok_or(Error::bare(Status::ERR_INTERNAL))
 }
 
-/// Calls `answer` with the bytes that the request reads.
-fn read(routes: &Routes, message: &Message, answer: impl FnOnce(&[u8])) -> Result<()> {
+/// Calls `answer` with the bytes that the request reads, and returns what it returns.
+fn read<T>(routes: &Routes, message: &Message, answer: impl FnOnce(&[u8]) -> T) -> Result<T> {
     let size = message.words[2];
     if size > CHUNK as u64 {
         return Err(Error::bare(Status::ERR_INVALID));
@@ -351,12 +361,10 @@ fn read(routes: &Routes, message: &Message, answer: impl FnOnce(&[u8])) -> Resul
         let mut word = [0_u64];
         // SAFETY: the region is ours while we are pinned; both are aligned and of 8 bytes.
         unsafe { copy_word(own, word.as_mut_ptr().cast()) };
-        answer(&word[0].to_ne_bytes());
-    } else {
-        // SAFETY: the region has `size` bytes there and is ours while we are pinned.
-        answer(unsafe { std::slice::from_raw_parts(own, size as usize) });
+        return Ok(answer(&word[0].to_ne_bytes()));
     }
-    Ok(())
+    // SAFETY: the region has `size` bytes there and is ours while we are pinned.
+    Ok(answer(unsafe { std::slice::from_raw_parts(own, size as usize) }))
 }
 
 fn write(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<()> {

@@ -4,7 +4,7 @@
 use crate::engine::by_owner::{self, InFlight, Served};
 use crate::engine::command::Op;
 use crate::engine::in_flight::{InFlightTable, Tag};
-use crate::engine::lane_state::{LaneState, Unserved};
+use crate::engine::lane_state::{Kept, LaneState, Unserved};
 use crate::engine::routes::Routes;
 use crate::transport::{Message, Reply, Sink};
 use crate::util::status::Status;
@@ -20,33 +20,49 @@ struct Inflow<'a> {
 }
 
 impl Inflow<'_> {
-    /// Serves a request. False: the caller must keep it and serve it again later.
-    fn serve(&mut self, message: &Message, bytes: &[u8]) -> bool {
-        let served = by_owner::serve(self.routes, message, bytes);
-        self.unserved.unannounced |= served == Served::Later;
-        served == Served::Done
+    /// Serves a request. `bytes`: those that it brings.
+    fn serve(&mut self, message: &Message, bytes: impl AsRef<[u8]> + Into<Box<[u8]>>) {
+        let served = by_owner::serve(self.routes, message, bytes.as_ref());
+        match served {
+            Served::Done | Served::Unanswered(..) => {}
+            Served::Connecting | Served::Later => {
+                self.unserved.kept.push(Kept::Request(*message, bytes.into()));
+            }
+        }
+        self.note(message.source, served);
     }
 
-    /// Serves kept requests again, if a contact has ended since the last try.
+    fn note(&mut self, peer: u32, served: Served) {
+        self.unserved.unannounced |= matches!(served, Served::Later | Served::Unanswered(..));
+        if let Served::Unanswered(reply, bytes) = served {
+            self.unserved.kept.push(Kept::Answer { peer, reply, bytes });
+        }
+    }
+
+    /// Serves kept requests again, and sends kept answers, if that may succeed now.
     fn serve_again(&mut self) {
-        if self.unserved.messages.is_empty() || !self.unserved.may_go_on(self.routes) {
+        if self.unserved.kept.is_empty() || !self.unserved.may_go_on(self.routes) {
             return;
         }
         // Read before serve() looks at the ports: if a contact ends in between, the next round
         // tries again.
         self.unserved.contacts = self.routes.contacts();
         self.unserved.unannounced = false;
-        let mut messages = std::mem::take(&mut self.unserved.messages);
-        messages.retain(|(message, bytes)| !self.serve(message, bytes));
-        self.unserved.messages = messages;
+        for kept in std::mem::take(&mut self.unserved.kept) {
+            match kept {
+                Kept::Request(message, bytes) => self.serve(&message, bytes),
+                Kept::Answer { peer, reply, bytes } => {
+                    let served = by_owner::answer(self.routes, peer, reply, &bytes);
+                    self.note(peer, served);
+                }
+            }
+        }
     }
 }
 
 impl Sink for Inflow<'_> {
     fn request(&mut self, message: &Message, bytes: &[u8]) {
-        if !self.serve(message, bytes) {
-            self.unserved.messages.push((*message, bytes.into()));
-        }
+        self.serve(message, bytes);
     }
 
     fn reply(&mut self, mut reply: Reply, bytes: &[u8]) {

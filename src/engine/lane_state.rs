@@ -19,14 +19,21 @@ use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Requests that this rank cannot serve yet, for instance from a peer that it has not contacted.
+/// A received request that is not done, or whose answer was not sent.
+pub(super) enum Kept {
+    Request(Message, Box<[u8]>),
+    Answer { peer: u32, reply: Reply, bytes: Box<[u8]> },
+}
+
+/// Requests that this rank cannot serve or answer yet, for instance from a peer that it has not
+/// contacted.
 #[derive(Default)]
 pub(super) struct Unserved {
-    pub(super) messages: Vec<(Message, Box<[u8]>)>,
+    pub(super) kept: Vec<Kept>,
     /// Routes::contacts() before the last try to serve them.
     pub(super) contacts: u64,
-    /// One of them is Served::Later: no contact announces when it can be served, so each round
-    /// tries.
+    /// One of them is Served::Later or Served::Unanswered: no contact announces when it can go on,
+    /// so each round tries.
     pub(super) unannounced: bool,
 }
 
@@ -189,7 +196,7 @@ impl LaneState {
         self.armed_for = sleep;
         (self.unsent == 0 || self.waits_for_wire())
             && self.deferred.is_empty()
-            && (self.unserved.messages.is_empty() || !self.unserved.may_go_on(routes))
+            && (self.unserved.kept.is_empty() || !self.unserved.may_go_on(routes))
             && !routes.has_news()
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())

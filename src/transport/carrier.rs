@@ -18,14 +18,14 @@ use crate::util::counters::Counters;
 /// The sending state towards one peer, over either carrier.
 pub type Peer = MessageSender<'static>;
 
-/// See the head of the file. Any thread may call. No call waits for a peer, except that put() of a
-/// reply or an answer ([`Class::Replies`], [`Class::Answers`]) may wait, for 100 ms at most, until
-/// the receiver has given back the slot that it reserved.
+/// See the head of the file. Any thread may call. No call waits for a peer.
 pub trait Carrier {
     /// Whether there is a credit for a small message of a class. A hint: put() may still fail.
     fn has_credit(&self, to: &Peer, class: Class) -> bool;
 
     /// Takes a credit, copies and sends a frame, and wakes the receiver if it sleeps. False: there
-    /// is no credit, and nothing was sent.
+    /// is no credit, and nothing was sent. That is rare for a reply or an answer
+    /// ([`Class::Replies`], [`Class::Answers`]), for which the receiver has reserved a slot: its
+    /// sender keeps it and tries again.
     fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool;
 }

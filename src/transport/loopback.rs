@@ -126,9 +126,10 @@ impl Transport for Loopback {
         Posted::Taken
     }
 
-    fn reply(&self, _: &Port, reply: Reply, bytes: &[u8]) {
+    fn reply(&self, _: &Port, reply: Reply, bytes: &[u8]) -> bool {
         self.shared.open().replies.push_back((reply, bytes.into()));
         self.shared.filled.store(true, Ordering::Relaxed);
+        true
     }
 
     fn mark_dead(&self, _: u32) -> bool {

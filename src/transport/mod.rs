@@ -144,9 +144,10 @@ pub trait Transport: Send + Sync {
     /// Sends a request to the peer, with up to CHUNK bytes, and wakes it if it sleeps.
     fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted;
 
-    /// Answers a request, with up to CHUNK bytes. There is always a free slot, since the requester
-    /// reserved one before it sent the request.
-    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]);
+    /// Answers a request, with up to CHUNK bytes. False: no slot is free, and nothing was sent. The
+    /// requester has reserved one, but it gives none back whose sender was stopped while it wrote.
+    #[must_use]
+    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) -> bool;
 
     /// Marks a peer as dead: receivers may skip messages that it has begun and not published. True
     /// the first time.

@@ -96,13 +96,13 @@ fn parts<'m>(message: &Message, bytes: &'m [u8]) -> Result<(Vec<Entry>, &'m [u8]
     if left > 0 { Err(invalid()) } else { Ok((all, data)) }
 }
 
-/// Calls `answer` with the bytes of all pieces that a request reads.
-pub(super) fn read(
+/// Calls `answer` with the bytes of all pieces that a request reads, and returns what it returns.
+pub(super) fn read<T>(
     routes: &Routes,
     message: &Message,
     bytes: &[u8],
-    answer: impl FnOnce(&[u8]),
-) -> Result<()> {
+    answer: impl FnOnce(&[u8]) -> T,
+) -> Result<T> {
     let (list, _) = parts(message, bytes)?;
     let mut found = Vec::with_capacity(message.words[2] as usize);
     {
@@ -122,8 +122,7 @@ pub(super) fn read(
             }
         }
     }
-    answer(&found);
-    Ok(())
+    Ok(answer(&found))
 }
 
 /// Stores the bytes of all pieces that a request writes.

@@ -444,3 +444,4 @@ fn what_on_local_has_reported_is_not_reported_by_a_flush() {
 }
 
 mod ends;
+mod unsent;

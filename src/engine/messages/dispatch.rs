@@ -353,6 +353,15 @@ impl Dispatcher {
         requests
     }
 
+    /// Sends the replies that could not be sent before, as far as that is possible now, and takes
+    /// replies, if the role is free; returns the number of those taken. For the progress thread.
+    pub fn poll_all_replies(&self) -> usize {
+        if self.post.has_unsent_replies() {
+            self.post.send_unsent_replies();
+        }
+        self.poll_replies()
+    }
+
     /// Takes replies, if the role is free; returns their number.
     pub fn poll_replies(&self) -> usize {
         if !self.post.pending.is_used() || in_callback() {

@@ -24,7 +24,7 @@ pub struct AmSender {
     pub parked: Parked,
     /// The number of retained messages, and their limit.
     pub retained: (AtomicUsize, usize),
-    /// Replies to peers that could not be contacted, and their number.
+    /// Replies that could not be sent, and their number.
     unsent_replies: (Mutex<Vec<UnsentReply>>, AtomicUsize),
 }
 
@@ -92,8 +92,7 @@ impl AmSender {
         taken
     }
 
-    /// Sends the reply to the request `tag` of a peer, at most reply_limit() bytes. If the peer
-    /// cannot be contacted now, keeps the reply.
+    /// Sends the reply to the request `tag` of a peer, at most reply_limit() bytes, or keeps it.
     pub fn reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) {
         if !self.try_reply(peer, tag, status, bytes) {
             self.keep_reply(UnsentReply(peer, tag, status, bytes.into()));
@@ -101,7 +100,7 @@ impl AmSender {
         }
     }
 
-    /// Sends a reply. False: the peer cannot be contacted now.
+    /// Sends a reply. False: the peer cannot be contacted now, or gives no slot back yet.
     fn try_reply(&self, peer: u32, tag: u64, status: Status, bytes: &[u8]) -> bool {
         let fabric = self.routes.fabric();
         let message_sender = match fabric.known_sender(peer) {
@@ -109,7 +108,6 @@ impl AmSender {
             None => {
                 match self.routes.port_to_answer(peer).and_then(|_| fabric.message_sender(peer)) {
                     Ok(message_sender) => message_sender,
-                    // A reply to a dead rank is dropped.
                     Err(_) => return self.routes.is_dead(peer),
                 }
             }
@@ -117,8 +115,8 @@ impl AmSender {
         let id = status.0.unsigned_abs() as u16;
         let frame =
             Frame { id, kind: REPLY, tag, header: &[], payload: bytes, label: 0, absent: false };
-        self.put(message_sender, Class::Replies, &frame);
-        true
+        // A reply to a dead rank is dropped.
+        self.put(message_sender, Class::Replies, &frame) || self.routes.is_dead(peer)
     }
 
     /// The sender for a message without a tag to a peer that lives, is contacted, has the handler
@@ -199,8 +197,8 @@ impl AmSender {
         unsafe { self.ended(tag, status, (std::ptr::null(), 0), || {}) };
     }
 
-    /// Keeps a reply for send_unsent_replies(). The peer cannot be contacted now, for instance
-    /// because no descriptor is left.
+    /// Keeps a reply for send_unsent_replies(). try_reply() has failed, for instance because no
+    /// descriptor is left.
     #[cold]
     fn keep_reply(&self, reply: UnsentReply) {
         let mut all = self.unsent_replies.0.lock().unwrap_or_else(PoisonError::into_inner);

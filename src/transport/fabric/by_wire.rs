@@ -418,8 +418,8 @@ impl Transport for Fabric {
         }
     }
 
-    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) {
-        self.put_by_wire(port, Class::Answers, &frame_of_reply(&reply, bytes));
+    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) -> bool {
+        self.put_by_wire(port, Class::Answers, &frame_of_reply(&reply, bytes))
     }
 
     fn mark_dead(&self, peer: u32) -> bool {

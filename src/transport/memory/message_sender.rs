@@ -18,7 +18,6 @@ use crate::util::status::{Result, Status};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicBool, AtomicI32};
-use std::time::{Duration, Instant};
 
 /// Words of a slot's body in front of header and payload.
 pub const ENVELOPE_WORDS: usize = size_of::<Envelope>() / 8;
@@ -241,14 +240,9 @@ impl<'a> MessageSender<'a> {
     /// Sends by a share from REPLIES on, to which no policy applies.
     #[inline(never)]
     fn send_beside(&self, at: usize, frame: Frame, counts: &Counters) -> bool {
-        let known = &self.others[at - REPLIES];
-        let Some(Some(share)) = known.share.get() else { return false };
-        let Taken::Ticket(ticket) =
-            share.take(self.me, &known.cached, &Counted(counts, SHARES - 1))
-        else {
+        if !self.send_silently(at, &frame, &Counted(counts, SHARES - 1)) {
             return false;
-        };
-        self.fill(share, at, ticket, &frame);
+        }
         let flag = &self.message_area.head.requests;
         self.wake(flag, flag.bell(), counts);
         match at {
@@ -328,12 +322,13 @@ impl<'a> MessageSender<'a> {
         false
     }
 
-    /// Sends a reply into a slot that the peer has reserved for it. False: no slot is free, so the
-    /// peer is dead or stopped, or has sent no request.
+    /// Sends a reply into a slot that the peer has reserved for it. False: no slot is free, since
+    /// the receiver has set messages of stopped senders aside, or since the peer did not reserve
+    /// one.
     pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
-        let counted = Counted(counts, SHARES - 1);
-        let Some((share, ticket)) = self.ticket_set_aside(REPLIES, &counted) else { return false };
-        self.fill(share, REPLIES, ticket, frame);
+        if !self.send_silently(REPLIES, frame, &Counted(counts, SHARES - 1)) {
+            return false;
+        }
         counts.replied();
         self.wake(&self.message_area.head.replies, self.progress, counts);
         true
@@ -342,55 +337,34 @@ impl<'a> MessageSender<'a> {
     /// Sends a request to the peer as the owner of memory. False: all slots hold requests.
     pub fn ask(&self, frame: &Frame) -> bool {
         let at = if frame.payload.len() > SMALL_REQUEST { LARGE_LIB } else { LIB };
-        let known = &self.others[at - REPLIES];
-        let Some(Some(share)) = known.share.get() else { return false };
-        let Taken::Ticket(ticket) = share.take(self.me, &known.cached, &Uncounted) else {
-            return false;
-        };
-        self.fill(share, at, ticket, frame);
-        self.wake_lane();
-        true
+        self.send_to_lane(at, frame)
     }
 
     /// Sends this rank's answer to such a request of the peer, into a slot that the peer has
     /// reserved for it. False: as for reply().
     pub fn answer(&self, frame: &Frame) -> bool {
         let at = if frame.payload.len() > SMALL_REPLY { LARGE_ANSWERS } else { ANSWERS };
-        let Some((share, ticket)) = self.ticket_set_aside(at, &Uncounted) else {
+        self.send_to_lane(at, frame)
+    }
+
+    fn send_to_lane(&self, at: usize, frame: &Frame) -> bool {
+        let sent = self.send_silently(at, frame, &Uncounted);
+        if sent && self.message_area.head.lane.take_fenced() {
+            self.progress.ring();
+        }
+        sent
+    }
+
+    /// Writes a frame into a slot of a share from REPLIES on, and wakes nobody. False: there is no
+    /// credit.
+    fn send_silently(&self, at: usize, frame: &Frame, tally: &impl Tally) -> bool {
+        let known = &self.others[at - REPLIES];
+        let Some(Some(share)) = known.share.get() else { return false };
+        let Taken::Ticket(ticket) = share.take(self.me, &known.cached, tally) else {
             return false;
         };
         self.fill(share, at, ticket, frame);
-        self.wake_lane();
         true
-    }
-
-    fn wake_lane(&self) {
-        if self.message_area.head.lane.take_fenced() {
-            self.progress.ring();
-        }
-    }
-
-    /// The share and the ticket of a reply or an answer. The peer has reserved a slot, so a ticket
-    /// is free, unless the peer has passed over the slot of a preempted sender and not given it
-    /// back yet: then this waits.
-    fn ticket_set_aside(&self, at: usize, tally: &impl Tally) -> Option<(&SlotShare<'a>, u64)> {
-        /// The longest wait. The peer needs a few instructions to give the slot back; if it takes
-        /// longer, the peer is dead or stopped.
-        const LONGEST: Duration = Duration::from_millis(100);
-        let known = &self.others[at - REPLIES];
-        let share = known.share.get()?.as_ref()?;
-        let mut since = None;
-        loop {
-            match share.take(self.me, &known.cached, tally) {
-                Taken::Ticket(ticket) => return Some((share, ticket)),
-                Taken::Full => {
-                    if since.get_or_insert_with(Instant::now).elapsed() > LONGEST {
-                        return None;
-                    }
-                    std::thread::yield_now();
-                }
-            }
-        }
     }
 
     #[inline(always)]

@@ -269,10 +269,9 @@ impl Transport for Node {
         if posted { Posted::Taken } else { Posted::Full }
     }
 
-    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) {
-        if let Ok(message_sender) = self.message_sender(port.peer) {
-            message_sender.answer(&frame_of_reply(&reply, bytes));
-        }
+    fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) -> bool {
+        self.message_sender(port.peer)
+            .is_ok_and(|message_sender| message_sender.answer(&frame_of_reply(&reply, bytes)))
     }
 
     fn mark_dead(&self, peer: u32) -> bool {

@@ -103,6 +103,8 @@ struct State {
     /// Responses that were refused and had no room since.
     refused: Vec<Refused>,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
+    /// Received answers and replies that have found no slot.
+    asides: Answers,
     /// Peers that the wire does not reach any more, each with the time at which it is reported as
     /// unreachable; None: it was reported, or is known to be dead.
     lost: Vec<(u32, Option<Instant>)>,
@@ -236,7 +238,7 @@ impl State {
 
     /// Whether frames wait for a slot or for the lane: a later round may succeed without an event.
     fn is_stuck(&self) -> bool {
-        self.grants.is_stuck() || self.waits_for_lane()
+        self.grants.is_stuck() || self.waits_for_lane() || !self.asides.is_empty()
     }
 }
 
@@ -322,6 +324,7 @@ impl Endpoint {
             joins: Joins::default(),
             outgoing: Outgoing::new(&caps),
             refused: Vec::new(),
+            asides: Vec::new(),
             relayed: news.relayed,
             lost: Vec::new(),
             posted: Posted::default(),

@@ -78,9 +78,6 @@ impl Dispatcher {
 
     /// Like `park_handling`, for the progress thread, which takes replies.
     pub fn park_progress(&self, seen: &mut u64, longest: Duration) -> Duration {
-        if self.post.has_unsent_replies() {
-            self.post.send_unsent_replies();
-        }
         let longest = if self.post.has_unsent_replies() { NAP.min(longest) } else { longest };
         if !self.post.pending.is_used() {
             return longest;

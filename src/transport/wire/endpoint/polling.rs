@@ -194,17 +194,18 @@ impl Shared {
         let state = &mut *guard;
         let mut events = std::mem::take(&mut state.events.0);
         let ends = std::mem::take(&mut state.ends);
-        let mut results = Results { ends, ..Results::default() };
+        let answers = std::mem::take(&mut state.asides);
+        let mut results = Results { ends, answers, ..Results::default() };
         let failed_before = state.failure.is_some();
         let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
             self.event(state, event, &mut results);
         }
         state.events.0 = events;
-        let Results { mut out, answers, mut ends, signals } = results;
+        let Results { mut out, mut answers, mut ends, signals } = results;
         let rings = self.hand_over(&mut ends);
         state.ends = ends;
-        if count == 0 && state.is_settled() {
+        if count == 0 && answers.is_empty() && state.is_settled() {
             return false;
         }
         let State { grants, receipts, lane, tickets, .. } = state;
@@ -241,9 +242,10 @@ impl Shared {
         for peer in overdue {
             self.unreachable.get().into_iter().for_each(|report| report(peer));
         }
-        // Without the lock: deliver() may wait for the slot that this rank reserved for an answer.
-        for (from, owned) in &answers {
-            deliver(*from, owned.class, &owned.frame());
+        // Without the lock, for which threads that post would wait.
+        answers.retain(|(from, owned)| !deliver(*from, owned.class, &owned.frame()));
+        if !answers.is_empty() {
+            self.lock().asides.append(&mut answers);
         }
         count > 0
     }

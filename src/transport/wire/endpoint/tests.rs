@@ -14,9 +14,7 @@ type Came = (u32, Class, u64, Vec<u8>);
 fn slots(to: Sender<Came>) -> Deliver {
     let attempts = AtomicU32::new(1);
     Box::new(move |from, class, frame| {
-        let attempt = attempts.fetch_add(1, Ordering::Relaxed);
-        let set_aside = matches!(class, Class::Replies | Class::Answers);
-        let room = set_aside || !attempt.is_multiple_of(3);
+        let room = !attempts.fetch_add(1, Ordering::Relaxed).is_multiple_of(3);
         if room {
             to.send((from, class, frame.tag, frame.payload.into())).unwrap();
         }
