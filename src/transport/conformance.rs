@@ -185,7 +185,7 @@ impl Pair {
     /// Sends an answer from the other rank to `here`; over loopback both are one transport.
     fn answer(&self, reply: Reply) {
         let end = if self.own { &self.here } else { &self.there };
-        end.transport.reply(&end.port, reply, &[]);
+        assert!(end.transport.reply(&end.port, reply, &[]));
     }
 
     /// Polls both ends until nothing arrives, and at least this many events have come, over a wire.

@@ -14,7 +14,8 @@ fn requests_and_answers_bring_bytes_of_every_size() {
             let came = pair.events(1);
             assert_eq!((came.requests, came.bytes), (vec![message(9)], vec![sent.clone()]));
             let end = if pair.own { &pair.here } else { &pair.there };
-            end.transport.reply(&end.port, Reply { tag: 3, status: Status::OK, result: 5 }, &sent);
+            let reply = Reply { tag: 3, status: Status::OK, result: 5 };
+            assert!(end.transport.reply(&end.port, reply, &sent));
             let came = pair.events(1);
             assert_eq!((came.replies.len(), came.bytes), (1, vec![sent]));
         }

@@ -10,7 +10,7 @@ fn fill_answers(ranks: &[Rank; 2]) {
     let port = routes.port(0).unwrap();
     // The index of a tag that names no operation.
     let nobody = Reply { tag: u64::MAX, status: Status::OK, result: 0 };
-    assert!((0..1000).any(|_| !routes.transport(port).reply(port, nobody, &[])), "no end");
+    assert!((0..100_000).any(|_| !routes.transport(port).reply(port, nobody, &[])), "no end");
 }
 
 /// The owner keeps the answer, does the operation once, and does not sleep until it is answered.
