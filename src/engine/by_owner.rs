@@ -279,13 +279,11 @@ pub enum Served {
     Unanswered(Reply, Box<[u8]>),
 }
 
-/// Sends the answer to a peer's request.
-pub fn answer(routes: &Routes, peer: u32, reply: Reply, bytes: &[u8]) -> Served {
-    match routes.port_to_answer(peer) {
-        Ok(port) if routes.transport(port).reply(port, reply, bytes) => Served::Done,
-        _ if routes.is_dead(peer) => Served::Done,
-        _ => Served::Unanswered(reply, bytes.into()),
-    }
+/// Sends the answer to a peer's request again, unless the peer is dead. False: it has found no free
+/// slot again.
+pub fn answer_again(routes: &Routes, peer: u32, reply: Reply, bytes: &[u8]) -> bool {
+    let sent = |port| routes.transport(port).reply(port, reply, bytes);
+    routes.is_dead(peer) || routes.port_to_answer(peer).is_ok_and(sent)
 }
 
 /// Serves a request: does a peer's operation in this rank's memory, and answers. `bytes`: those
@@ -302,7 +300,10 @@ pub fn serve(routes: &Routes, message: &Message, bytes: &[u8]) -> Served {
     };
     let answer = |status, result, bytes: &[u8]| {
         let reply = Reply { tag: message.tag, status, result };
-        answer(routes, message.source, reply, bytes)
+        match routes.transport(port).reply(port, reply, bytes) {
+            true => Served::Done,
+            false => Served::Unanswered(reply, bytes.into()),
+        }
     };
     let done = match message.kind {
         UNMAP => port.cut_off_freed().map(|()| answer(Status::OK, 0, &[])),

@@ -23,20 +23,12 @@ impl Inflow<'_> {
     /// Serves a request. `bytes`: those that it brings.
     fn serve(&mut self, message: &Message, bytes: impl AsRef<[u8]> + Into<Box<[u8]>>) {
         let served = by_owner::serve(self.routes, message, bytes.as_ref());
-        match served {
-            Served::Done | Served::Unanswered(..) => {}
-            Served::Connecting | Served::Later => {
-                self.unserved.kept.push(Kept::Request(*message, bytes.into()));
-            }
-        }
-        self.note(message.source, served);
-    }
-
-    fn note(&mut self, peer: u32, served: Served) {
         self.unserved.unannounced |= matches!(served, Served::Later | Served::Unanswered(..));
-        if let Served::Unanswered(reply, bytes) = served {
-            self.unserved.kept.push(Kept::Answer { peer, reply, bytes });
-        }
+        self.unserved.kept.push(match served {
+            Served::Done => return,
+            Served::Connecting | Served::Later => Kept::Request(*message, bytes.into()),
+            Served::Unanswered(reply, bytes) => Kept::Answer { peer: message.source, reply, bytes },
+        });
     }
 
     /// Serves kept requests again, and sends kept answers, if that may succeed now.
@@ -52,8 +44,10 @@ impl Inflow<'_> {
             match kept {
                 Kept::Request(message, bytes) => self.serve(&message, bytes),
                 Kept::Answer { peer, reply, bytes } => {
-                    let served = by_owner::answer(self.routes, peer, reply, &bytes);
-                    self.note(peer, served);
+                    if !by_owner::answer_again(self.routes, peer, reply, &bytes) {
+                        self.unserved.unannounced = true;
+                        self.unserved.kept.push(Kept::Answer { peer, reply, bytes });
+                    }
                 }
             }
         }

@@ -145,7 +145,7 @@ pub trait Transport: Send + Sync {
     fn post(&self, port: &Port, message: &Message, bytes: &[u8]) -> Posted;
 
     /// Answers a request, with up to CHUNK bytes. False: no slot is free, and nothing was sent. The
-    /// requester has reserved one, but it gives none back whose sender was stopped while it wrote.
+    /// requester has reserved one, but a message whose sender is stopped may hold it.
     #[must_use]
     fn reply(&self, port: &Port, reply: Reply, bytes: &[u8]) -> bool;
 

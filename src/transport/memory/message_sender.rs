@@ -323,8 +323,7 @@ impl<'a> MessageSender<'a> {
     }
 
     /// Sends a reply into a slot that the peer has reserved for it. False: no slot is free, since
-    /// the receiver has set messages of stopped senders aside, or since the peer did not reserve
-    /// one.
+    /// others' messages hold it, or since the peer did not reserve one.
     pub fn reply(&self, frame: &Frame, counts: &Counters) -> bool {
         if !self.send_silently(REPLIES, frame, &Counted(counts, SHARES - 1)) {
             return false;
