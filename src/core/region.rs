@@ -357,15 +357,17 @@ impl Regions {
         // From here on the network refuses operations of peers. If deregister() fails, they may
         // still arrive.
         let end = end.and(self.routes.fabric().deregister(key.0));
-        if waiting_allowed && end.is_ok() {
+        // If a step above has failed, an operation may still store there, so the memory stays mapped,
+        // also when the context has ended, and the range is not used again.
+        if end.is_err() {
+            std::mem::forget(mappings);
+        } else if waiting_allowed {
             drop(mappings);
             self.table().retired.clear();
         } else {
             self.table().retired.extend(mappings);
         }
         self.segment.empty(place, size);
-        // If a step above has failed, an operation may still store there, so the range is not used
-        // again.
         if end.is_ok() {
             let (users, table) = (self.segment.users(index), self.table());
             let held = Holders { users, since: table.recall.next() };

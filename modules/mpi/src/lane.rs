@@ -85,16 +85,20 @@ impl Shared {
 
     /// Ends a registration. Waits until MPI has ended the transfers in the region, so that MPI
     /// neither reads nor writes that memory after the call, except that it may read for a send to
-    /// a dead peer: MPI cannot cancel it. After PATIENCE it gives up with an error. A thread that
-    /// may not call MPI depends on the one that may.
+    /// a dead peer: MPI cannot cancel it. After PATIENCE, or if MPI has failed, it gives up with an
+    /// error. A thread that may not call MPI depends on the one that may.
     pub fn deregister(&self, region: u64) -> i32 {
         /// How long a peer may need for a transfer that it has begun.
         const PATIENCE: Duration = Duration::from_secs(10);
         let limit = Instant::now() + PATIENCE;
         loop {
             let mut lane = self.lane();
-            if lane.ended || lane.failed || lane.remote.forget(region) {
+            if lane.ended || lane.remote.forget(region) {
                 return Status::OK;
+            }
+            if lane.failed {
+                crate::say(lane.host, "MPI has failed and may still use this region's memory");
+                return Status::ERR_SYSTEM;
             }
             if lane.requests.may_call() {
                 lane.advance();

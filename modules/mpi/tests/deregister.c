@@ -1,0 +1,106 @@
+/* MPI fails while it receives a peer's large write into a region. llcl_region_free must not answer
+ * LLCL_OK, since MPI may still store there, and the region's memory must stay mapped, also when a
+ * later region is freed and when the context has ended. 2 ranks. Rank 1 writes; the program replaces
+ * its MPI_Isend of the bytes by a request that does not end. Rank 0 frees; the program replaces its
+ * MPI_Test and MPI_Testsome, when the receive is posted, by functions that return an error. */
+#include "expect.h"
+#include <llcl_mpi.h>
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#define MANY (1 << 20)
+
+static int broken, receives;
+static char bytes[MANY], nothing;
+static llcl_status_t ended = LLCL_RETRY_BUSY;
+
+static void on_end(void *unused, llcl_status_t status)
+{
+    (void)unused;
+    ended = status;
+}
+
+int MPI_Isend(const void *from, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    if (count == MANY)
+        return PMPI_Irecv(&nothing, 1, MPI_BYTE, 0, 1, MPI_COMM_SELF, request);
+    return PMPI_Isend(from, count, type, to, tag, comm, request);
+}
+
+int MPI_Irecv(void *to, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    int code = PMPI_Irecv(to, count, type, source, tag, comm, request);
+    if (count == MANY)
+        __atomic_store_n(&receives, 1, __ATOMIC_RELEASE);
+    return code;
+}
+
+int MPI_Test(MPI_Request *request, int *ended, MPI_Status *status)
+{
+    if (__atomic_load_n(&broken, __ATOMIC_RELAXED))
+        return MPI_ERR_OTHER;
+    return PMPI_Test(request, ended, status);
+}
+
+int MPI_Testsome(int count, MPI_Request *requests, int *ended, int *indices, MPI_Status *statuses)
+{
+    if (__atomic_load_n(&broken, __ATOMIC_RELAXED))
+        return MPI_ERR_OTHER;
+    return PMPI_Testsome(count, requests, ended, indices, statuses);
+}
+
+/* The kernel refuses to read memory that is not mapped. */
+static int is_mapped(const char *memory)
+{
+    int ends[2];
+    EXPECT(pipe(ends) == 0);
+    int mapped = write(ends[1], memory, 1) == 1;
+    close(ends[0]);
+    close(ends[1]);
+    return mapped;
+}
+
+int main(int argc, char **argv)
+{
+    int level;
+    llcl_context_t *context;
+    llcl_region_t *region, *other;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    LLCL_CHECK(llcl_region_allocate(context, MANY, 0, &region));
+    LLCL_CHECK(llcl_region_allocate(context, MANY, 0, &other));
+    char *memory = llcl_region_address(region), *gone = llcl_region_address(other);
+    llcl_remote_t to = llcl_region_remote(region, 0);
+    MPI_Bcast(&to, sizeof to, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (rank == 1) {
+        llcl_write_params_t put = LLCL_WRITE_PARAMS_INIT;
+        put.peer = 0;
+        put.source = llcl_local_address(bytes);
+        put.destination = to;
+        put.size = MANY;
+        put.on_complete = llcl_callback(on_end, NULL);
+        LLCL_CHECK(llcl_write_async(context, &put));
+    } else {
+        while (!__atomic_load_n(&receives, __ATOMIC_ACQUIRE))
+            sched_yield();
+        __atomic_store_n(&broken, 1, __ATOMIC_RELAXED);
+        while (llcl_peer_alive(context, 1) == LLCL_OK)
+            sched_yield();
+        EXPECT(llcl_region_free(region) == LLCL_ERR_SYSTEM);
+        EXPECT(is_mapped(memory));
+        EXPECT(llcl_region_free(other) == LLCL_OK);
+        EXPECT(is_mapped(memory) && !is_mapped(gone));
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    __atomic_store_n(&broken, 1, __ATOMIC_RELAXED);
+    EXPECT(llcl_finalize(context) == LLCL_ERR_SYSTEM);
+    EXPECT(rank == 1 || is_mapped(memory));
+    EXPECT(rank == 0 || ended == LLCL_ERR_PEER_DEAD);
+    printf("deregister: rank %d: passed\n", rank);
+    __atomic_store_n(&broken, 0, __ATOMIC_RELAXED);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}
