@@ -1052,8 +1052,9 @@ llcl_status_t llcl_region_register(llcl_context_t *context,
  * `region`: ended by this call if it answers LLCL_OK.
  * LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way: call again later;
  * LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
- * With any other status the wait has failed: the region has ended, but its memory stays mapped
- * here until a later free. Any thread may call it, once.
+ * With any other status the region has ended, but the wait has failed, or a network has not said
+ * that it no longer uses the memory: allocated memory then stays mapped here until the process
+ * ends, and the caller keeps registered memory valid. Any thread may call it, once.
  * From: MPI_Win_free, and ibv_dereg_mr of verbs.
  */
 llcl_status_t llcl_region_free(llcl_region_t *region);
