@@ -2,6 +2,7 @@
 
 use super::uses::{self, MANY, Ranks};
 use super::*;
+use crate::transport::wire::{CLASS_ANSWER, CLASS_KNOCKS};
 
 fn natures() -> impl Iterator<Item = String> {
     [1, 2, 4, 7].into_iter().map(|seed| format!("{seed}:fd=0:fence=1"))
@@ -67,5 +68,25 @@ fn an_operation_that_the_lane_forgets_ends_with_the_fence() {
         }
         let expected = End { tag: 70, status: Status::ERR_PEER_DEAD, fetched: 0 };
         assert_eq!(ended, [expected], "{name}");
+    }
+}
+
+/// A knock keeps its frame until it is answered, so nothing may stand behind it. A frame of another
+/// class brings several packets.
+#[test]
+fn a_frame_in_a_class_of_knocks_brings_one_packet() {
+    let ranks = Ranks::new(2, "1:fd=0");
+    let mut state = ranks.ends[0].as_ref().unwrap().shared.lock();
+    let packets = [packet::bytes_of(&Packet::Asked), packet::bytes_of(&Packet::Asked)];
+    let frame =
+        packets.iter().zip(0..).flat_map(|(packet, number)| pieces::cut(packet, number, 512));
+    let frame = frame.collect::<Vec<_>>().concat();
+    let mut take = |class| {
+        let event = Event { class, ..Event::about(Event::FRAME, 1) };
+        state.take_frame(&event, &frame, 4096, &mut Results::default()).map(|_| ())
+    };
+    assert_eq!(take(CLASS_ANSWER), Ok(()));
+    for class in CLASS_KNOCKS {
+        assert_eq!(take(class), Err(format!("several packets in a frame of class {class}")));
     }
 }

@@ -65,7 +65,7 @@ impl State {
     }
 
     /// Handles the packets of a received frame. Held: the frame is given back later.
-    fn take_frame(
+    pub(super) fn take_frame(
         &mut self,
         event: &Event,
         frame: &[u8],
