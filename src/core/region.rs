@@ -357,8 +357,8 @@ impl Regions {
         // From here on the network refuses operations of peers. If deregister() fails, they may
         // still arrive.
         let end = end.and(self.routes.fabric().deregister(key.0));
-        // If a step above has failed, an operation may still store there, so the memory stays mapped,
-        // also when the context has ended, and the range is not used again.
+        // If a step above has failed, an operation may still store there, so the memory stays
+        // mapped, also when the context has ended, and the range is not used again.
         if end.is_err() {
             std::mem::forget(mappings);
         } else if waiting_allowed {

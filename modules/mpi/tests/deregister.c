@@ -1,8 +1,9 @@
 /* MPI fails while it receives a peer's large write into a region. llcl_region_free must not answer
  * LLCL_OK, since MPI may still store there, and the region's memory must stay mapped, also when a
- * later region is freed and when the context has ended. 2 ranks. Rank 1 writes; the program replaces
- * its MPI_Isend of the bytes by a request that does not end. Rank 0 frees; the program replaces its
- * MPI_Test and MPI_Testsome, when the receive is posted, by functions that return an error. */
+ * later region is freed and when the context has ended. 2 ranks. Rank 1 writes; the program
+ * replaces its MPI_Isend of the bytes by a request that does not end. Rank 0 frees; the program
+ * replaces its MPI_Test and MPI_Testsome, once the receive is posted, by functions that return an
+ * error. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>
