@@ -3,8 +3,7 @@
  * The barrier is a dissemination barrier. In round k a rank writes to the rank 2^k above it the
  * number of the last barrier with which it has finished rounds 0 to k - 1. It has finished round k
  * when the rank 2^k below it has written at least the same number. The words only grow, so a team
- * may have any number of barriers under way. Writes over a wire may arrive in any order, so they
- * are atomic maximums.
+ * may have any number of barriers under way.
  *
  * The named barrier of GASNet-1 uses the same algorithm; its words also carry the names. */
 #include "internal.h"
@@ -23,11 +22,10 @@ static struct team *open_teams;
 static void advance(struct team *team) {
     uint64_t through = team->started;
     for (unsigned k = 0; k < team->steps; k++) {
-        if (team->sent[k] != through) {
-            team->sent[k] = through;
+        if (team->there[k].told != through) {
             /* A rank that sees the word also sees what this rank has written before the barrier,
              * and what the ranks have written whose words the load below has acquired. */
-            word_tell(&team->there[k], LLCL_OP_MAX, through);
+            word_tell(&team->there[k], through);
         }
         uint64_t told = atomic_load_explicit(&team->control->arrived[k].value, memory_order_acquire);
         through = told < through ? told : through;
@@ -245,7 +243,7 @@ static void named_advance(void) {
     unsigned parity = named.number & 1;
     for (; named.round < job.world->steps; named.round++, named.told = false) {
         if (!named.told) {
-            word_tell(&named.there[parity][named.round], LLCL_OP_STORE, mark | named.met);
+            word_tell(&named.there[parity][named.round], mark | named.met);
             named.told = true;
         }
         uint64_t word = atomic_load_explicit(&job.world->control->named[parity][named.round].value,

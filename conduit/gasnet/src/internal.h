@@ -40,6 +40,7 @@ struct word_at {
     struct word *here;
     gex_Rank_t jobrank;
     llcl_remote_t remote;
+    uint64_t told; /* the value that this rank has written last */
 };
 
 struct gexl_client {
@@ -91,7 +92,6 @@ struct team {
     struct control *control;
     unsigned steps;
     struct word_at there[STEPS]; /* the words `arrived` that this rank writes at its peers */
-    uint64_t sent[STEPS];        /* the values it has written there last */
     uint64_t started;            /* the last barrier that this rank has entered */
     _Atomic uint64_t ended;      /* the last barrier that all ranks have entered */
     struct plan *plans;           /* the most recently used one first */
@@ -182,7 +182,7 @@ gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count);
 /* words.c */
 struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote);
 struct word_at word_find(const struct control_at *control, size_t offset);
-void word_tell(const struct word_at *word, uint32_t op, uint64_t value);
+void word_tell(struct word_at *word, uint64_t value);
 /* exit.c */
 void exit_begin(void);
 /* endpoint.c */

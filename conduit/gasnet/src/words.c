@@ -1,6 +1,7 @@
-/* Writes the words of struct control at peers, by which ranks announce barriers and their exit. A
- * rank stores to the memory of a peer that it maps, and uses remote atomics for a peer behind a
- * wire. */
+/* Writes the words of struct control at peers, by which ranks announce barriers. A rank stores to the
+ * memory of a peer that it maps. Behind a wire it writes some bytes beside the word, with a signal
+ * that adds to the word: the owner's answer may travel with the next write to this rank, and nobody
+ * waits for it. The answer of a remote atomic takes a frame of its own. */
 #include "internal.h"
 
 struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote) {
@@ -16,23 +17,28 @@ struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote) {
 
 struct word_at word_find(const struct control_at *control, size_t offset) {
     struct word *here = control->here ? (struct word *)((char *)control->here + offset) : NULL;
-    return (struct word_at){here, control->jobrank, llcl_at(control->remote, offset)};
+    return (struct word_at){here, control->jobrank, llcl_at(control->remote, offset), 0};
 }
 
-/* Release: a rank that sees the word also sees what this rank has written before. That includes
- * writes to third ranks: a put has ended when its call returns. */
-void word_tell(const struct word_at *word, uint32_t op, uint64_t value) {
-    llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
+/* Sets a word that only this rank writes. Release: a rank that sees the word also sees what this
+ * rank has written before. That includes writes to third ranks: a put has ended when its call
+ * returns. Writes over a wire may arrive in any order, and sums do not depend on it. */
+void word_tell(struct word_at *word, uint64_t value) {
+    static uint64_t nothing;
+    llcl_write_signal_params_t params = LLCL_WRITE_SIGNAL_PARAMS_INIT;
     if (word->here) {
-        /* This rank alone writes the word, in order, so a store does what `op` asks for. */
         atomic_store_explicit(&word->here->value, value, memory_order_release);
+        word->told = value;
         return;
     }
     params.peer = word->jobrank;
     params.flags = LLCL_FLAG_PARK;
-    params.target = word->remote;
-    params.op = op;
-    params.type = LLCL_TYPE_U64;
-    params.operand = value;
-    must(llcl_atomic_async(job.context, &params), "announcing a barrier to a rank");
+    params.source = llcl_local_address(&nothing);
+    params.destination = llcl_at(word->remote, offsetof(struct word, rest));
+    params.size = sizeof nothing;
+    params.signal = word->remote;
+    params.signal_op = LLCL_SIGNAL_ADD;
+    params.signal_value = value - word->told;
+    word->told = value;
+    must(llcl_write_signal_async(job.context, &params), "announcing a barrier to a rank");
 }

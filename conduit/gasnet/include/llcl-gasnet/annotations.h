@@ -67,14 +67,21 @@
 #define GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g) (GASNETT_UNUSED_ARGS6(a, b, c, d, e, f), (void)(g))
 #define GASNETT_UNUSED_ARGS8(a, b, c, d, e, f, g, h) (GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g), (void)(h))
 
+/* Open MPI's mpi.h defines some of these macros, too: before this header, or behind it, where
+ * FAMILYID is not defined. */
 #define PLATFORM_OS_LINUX 1
+#undef PLATFORM_COMPILER_FAMILYNAME
+#undef PLATFORM_COMPILER_FAMILYID
+#undef PLATFORM_COMPILER_VERSION_STR
 #if defined(__clang__)
 #define PLATFORM_COMPILER_CLANG 1
 #define PLATFORM_COMPILER_FAMILYNAME CLANG
+#define PLATFORM_COMPILER_FAMILYID 19
 #define PLATFORM_COMPILER_VERSION_STR __clang_version__
 #else
 #define PLATFORM_COMPILER_GNU 1
 #define PLATFORM_COMPILER_FAMILYNAME GNU
+#define PLATFORM_COMPILER_FAMILYID 1
 #define PLATFORM_COMPILER_VERSION_STR __VERSION__
 #ifdef __cplusplus
 #define PLATFORM_COMPILER_GNU_CXX 1
