@@ -213,7 +213,8 @@ gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags) {
 
 /* The named barrier. A word holds the name in bits 0-31, the kind of names met so far (the enum
  * below) in bits 32-33, and the barrier's number (1 to 2^30 - 1, wraps) in bits 34-63. Odd and even
- * barriers have different words, because a peer may be one barrier ahead. */
+ * barriers have different words, because a peer may be one barrier ahead. No peer writes to a word
+ * again before this rank has seen its last value, so sums are never partial. */
 enum { ANONYMOUS, NAMED, MISMATCH };
 static struct {
     struct word_at there[2][STEPS];

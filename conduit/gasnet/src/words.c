@@ -1,7 +1,7 @@
-/* Writes the words of struct control at peers, by which ranks announce barriers. A rank stores to the
- * memory of a peer that it maps. Behind a wire it writes some bytes beside the word, with a signal
- * that adds to the word: the owner's answer may travel with the next write to this rank, and nobody
- * waits for it. The answer of a remote atomic takes a frame of its own. */
+/* Writes the words of struct control at peers, by which ranks announce barriers. A rank stores to
+ * the memory of a peer that it maps. To a peer behind a wire it writes eight bytes beside the word,
+ * with a signal that adds to the word: over MPI the answer to such a write travels with the peer's
+ * next one, whereas the answer to an atomic takes a message of its own. */
 #include "internal.h"
 
 struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote) {
@@ -22,9 +22,10 @@ struct word_at word_find(const struct control_at *control, size_t offset) {
 
 /* Sets a word that only this rank writes. Release: a rank that sees the word also sees what this
  * rank has written before. That includes writes to third ranks: a put has ended when its call
- * returns. Writes over a wire may arrive in any order, and sums do not depend on it. */
+ * returns. Writes over a wire may arrive in any order: the word is the sum of those that are
+ * there, so never more than its last value if it only grows. */
 void word_tell(struct word_at *word, uint64_t value) {
-    static uint64_t nothing;
+    static const uint64_t nothing;
     llcl_write_signal_params_t params = LLCL_WRITE_SIGNAL_PARAMS_INIT;
     if (word->here) {
         atomic_store_explicit(&word->here->value, value, memory_order_release);
