@@ -79,7 +79,7 @@ impl Context {
         if !self.quick.has(peer) || completion::in_response() {
             return false;
         }
-        let sender = self.post.ready_sender(peer, frame).filter(|sender| sender.admits());
+        let sender = self.post.ready_sender(peer, frame).filter(|sender| sender.admits_at_first());
         sender.is_some_and(|sender| self.post.send(sender, frame))
     }
 

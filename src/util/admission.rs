@@ -30,7 +30,7 @@ pub const SHARE: i32 = 8192;
 /// How often a thread, or a process, is refused after its share if it does not wait in the line.
 /// Then it gets a new share, so a thread that only calls try functions becomes slower but is not
 /// locked out.
-const REFUSALS: i32 = 8;
+pub const REFUSALS: i32 = 8;
 
 thread_local! {
     /// How many commands of this thread's share are left; below 0 it counts the refusals.
@@ -69,6 +69,12 @@ impl Admission {
     #[inline]
     pub fn admits(&self) -> bool {
         !self.is_wanted() || spend()
+    }
+
+    /// Like admits(), but a refusal does not count: for the attempts of a call before its last one.
+    #[inline]
+    pub fn admits_at_first(&self) -> bool {
+        !self.is_wanted() || LEFT.with(take_one)
     }
 
     /// If the calling thread has used its share: wakes the first thread of the line and waits at
@@ -118,6 +124,14 @@ pub fn look<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
 pub fn after_one(left: i32, renews: bool) -> i32 {
     let left = (left - 1).max(-REFUSALS);
     if left == -REFUSALS && renews { SHARE } else { left }
+}
+
+/// Takes one of `left`, if there is one.
+#[inline]
+fn take_one(left: &Cell<i32>) -> bool {
+    let before = left.get();
+    left.set(before - i32::from(before > 0));
+    before > 0
 }
 
 /// Takes one command of the thread's share. False: the share is used up.

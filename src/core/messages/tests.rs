@@ -2,24 +2,27 @@ use super::*;
 use crate::core::context::Place;
 use crate::engine::messages::message::Message;
 use crate::transport::address::Address;
+use crate::util::admission::{REFUSALS, SHARE};
 use crate::util::config::Config;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 const ASK: u32 = 0;
 const ANSWER: u32 = 1;
 
+const EMPTY: Frame = Frame {
+    id: ANSWER as u16,
+    kind: MEDIUM as u8,
+    tag: 0,
+    header: &[],
+    payload: &[],
+    label: 0,
+    absent: true,
+};
+
 unsafe extern "C-unwind" fn ask(message: *mut Message, _: *mut c_void) {
-    let frame = Frame {
-        id: ANSWER as u16,
-        kind: MEDIUM as u8,
-        tag: 0,
-        header: &[],
-        payload: &[],
-        label: 0,
-        absent: true,
-    };
     // SAFETY: the library's own message.
-    unsafe { &*message }.respond(&frame).expect("a response");
+    unsafe { &*message }.respond(&EMPTY).expect("a response");
 }
 
 unsafe extern "C-unwind" fn answer(_: *mut Message, count: *mut c_void) {
@@ -27,23 +30,13 @@ unsafe extern "C-unwind" fn answer(_: *mut Message, count: *mut c_void) {
     unsafe { &*count.cast::<AtomicU64>() }.fetch_add(1, Ordering::Relaxed);
 }
 
-/// A wait for a word relies on this: it fails only after all messages of dead ranks were handled.
-#[test]
-fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
-    let mut config = Config::from_environment().expect("a configuration");
-    config.am_handlers = 2;
-    let context = Context::create(config, Place::Environment).expect("a world of one");
-    let answered = AtomicU64::new(0);
-    // SAFETY: the word exists until the context has ended.
-    unsafe {
-        context.am_register(ASK, Some(ask), std::ptr::null_mut()).expect("a handler");
-        context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");
-    }
+/// A message to this rank without header and payload.
+fn to_self(id: u32) -> Send {
     let none = Address { key: 0, offset: 0 };
-    let request = Send(Parameters {
+    Send(Parameters {
         peer: 0,
         flags: 0,
-        id: ASK,
+        id,
         kind: MEDIUM,
         label: 0,
         header: std::ptr::null(),
@@ -57,7 +50,27 @@ fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
         reply_size: std::ptr::null_mut(),
         on_local: Completion::NOTHING,
         on_complete: Completion::NOTHING,
-    });
+    })
+}
+
+/// A world of one rank, whose handlers only this thread runs.
+fn world_of_one() -> Context {
+    let mut config = Config::from_environment().expect("a configuration");
+    config.am_handlers = 2;
+    Context::create(config, Place::Environment).expect("a world of one")
+}
+
+/// A wait for a word relies on this: it fails only after all messages of dead ranks were handled.
+#[test]
+fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
+    let context = world_of_one();
+    let answered = AtomicU64::new(0);
+    // SAFETY: the word exists until the context has ended.
+    unsafe {
+        context.am_register(ASK, Some(ask), std::ptr::null_mut()).expect("a handler");
+        context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");
+    }
+    let request = to_self(ASK);
     context.am_try(&request).expect("credit");
     assert!(!context.dispatcher.has_handled_all(), "the request waits");
     assert_eq!(context.am_poll(1).expect("a poll"), 1);
@@ -65,5 +78,39 @@ fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
     assert_eq!(context.am_poll(1).expect("a poll"), 1);
     assert!(context.dispatcher.has_handled_all());
     assert_eq!(answered.load(Ordering::Relaxed), 1);
+    context.finalize(None).status.expect("the end");
+}
+
+/// A call that sends tries several ways. A thread whose share is used up gets a new one after
+/// REFUSALS calls, however many ways a call has tried.
+#[test]
+fn a_call_counts_one_refusal() {
+    let (context, count, end) = (world_of_one(), AtomicU64::new(0), AtomicU64::new(0));
+    // SAFETY: the word exists until the context has ended.
+    unsafe { context.am_register(ANSWER, Some(answer), count.as_ptr().cast()) }.expect("a handler");
+    context.am_try(&to_self(ANSWER)).expect("a contact");
+    let room = &context.routes.fabric().known_sender(0).expect("a contact").room;
+    let sends = || {
+        let sent = context.am_quickly(0, &EMPTY) || context.am_try(&to_self(ANSWER)).is_ok();
+        context.am_poll(2).expect("a poll");
+        sent
+    };
+    let ended = || (end.load(Ordering::Relaxed) != 0).then_some(());
+    std::thread::scope(|scope| {
+        scope.spawn(|| room.wait_asleep(Duration::from_secs(60), ended));
+        while !room.is_wanted() {
+            std::thread::yield_now();
+        }
+        // A thread of its own has a share of its own.
+        let senders = scope.spawn(|| {
+            assert!((0..SHARE).all(|_| sends()));
+            assert!((0..REFUSALS).all(|_| !sends()));
+            assert!(sends(), "a new share");
+        });
+        let senders = senders.join();
+        end.store(1, Ordering::Relaxed);
+        room.announce();
+        senders.expect("one refusal for each call");
+    });
     context.finalize(None).status.expect("the end");
 }

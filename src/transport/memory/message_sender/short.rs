@@ -1,7 +1,8 @@
 //! The fast path of short messages, which many programs send most: a header of one word, no
 //! payload, and a sender that does not wait for the end, to a rank of this node whose policy is
 //! `acquire`. It takes the steps of send() (`transport::memory::slots`), but tries only once and
-//! calls no function. Callers use send() when it refuses a message.
+//! calls no function, except while threads wait for credit. Callers use send() when it refuses a
+//! message.
 
 use super::MessageSender;
 use crate::transport::frame::Envelope;
@@ -45,10 +46,7 @@ impl MessageSender<'_> {
     #[inline(always)]
     pub fn send_short(&self, message: &impl ShortMessage, own: usize) -> Short {
         let head = self.message_area.head;
-        // While threads of this process or of others wait for credit, senders take turns, see
-        // `turns`. Both counts are combined so that one branch suffices.
-        let waiting = u64::from(self.room.waiting()) | head.credit.sleepers();
-        if waiting != 0 || !head.has_handler(message.id()) {
+        if !self.admits_at_first() || !head.has_handler(message.id()) {
             return Short::Refused;
         }
         let Some((ticket, slot)) = self.first.take_at_once(self.me, &self.first_cached) else {

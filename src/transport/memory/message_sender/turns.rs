@@ -8,6 +8,9 @@ use crate::util::admission::{SHARE, after_one, look};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+#[cfg(all(test, not(loom)))]
+mod tests;
+
 /// Number of turns that a process can save up.
 const MOST_TURNS: i32 = 4;
 /// Attempts after the looks of `util::admission`, each after a yield, since the peer's receiver may
@@ -70,11 +73,31 @@ impl MessageSender<'_> {
         self.message_area.head.request_wakes.add(self.me);
     }
 
-    /// Whether the calling thread may send a message now. Call it once for each message.
+    /// Whether the calling thread may send a message now. Call it once for each call of the program
+    /// that sends: it counts refusals.
     #[inline(always)]
     pub fn admits(&self) -> bool {
-        self.room.admits()
-            && (!self.message_area.head.credit.is_wanted() || !self.others_sleep() || self.spend())
+        self.room.admits() && (!self.others_wait() || self.spend())
+    }
+
+    /// Like admits(), but a refusal does not count: for the attempts of a call before its last one.
+    #[inline(always)]
+    pub fn admits_at_first(&self) -> bool {
+        // Both counts are combined so that one branch suffices.
+        let waiting = u64::from(self.room.waiting()) | self.message_area.head.credit.sleepers();
+        waiting == 0 || self.has_turn()
+    }
+
+    /// The rest of admits_at_first(), while threads of this process or of others wait.
+    #[inline(never)]
+    fn has_turn(&self) -> bool {
+        let of_process = || self.left.load(Ordering::Relaxed) > 0 && self.spend();
+        self.room.admits_at_first() && (!self.others_wait() || of_process())
+    }
+
+    #[inline(always)]
+    fn others_wait(&self) -> bool {
+        self.message_area.head.credit.is_wanted() && self.others_sleep()
     }
 
     /// Whether senders of other processes sleep: more senders than the one of this process.

@@ -1,0 +1,82 @@
+use super::*;
+use crate::transport::memory::control::Control;
+use crate::transport::memory::message_sender::{Short, ShortMessage};
+use crate::util::admission::REFUSALS;
+use crate::util::config::Config;
+use crate::util::counters::Counters;
+use crate::util::memory::MemoryFile;
+use crate::util::sync::AtomicBool;
+
+const LONG: Duration = Duration::from_secs(60);
+
+struct Message(Counters);
+
+impl ShortMessage for Message {
+    fn id(&self) -> u32 {
+        1
+    }
+    fn label(&self) -> u16 {
+        0
+    }
+    fn header(&self) -> u64 {
+        0
+    }
+    fn counts(&self) -> &Counters {
+        &self.0
+    }
+}
+
+/// A thread that has its turn must not send more slowly than one that is alone: 15 threads would
+/// then not reach .9 of the rate of one.
+#[test]
+fn who_has_the_turn_sends_short_messages_while_others_wait() {
+    let file = MemoryFile::create().unwrap();
+    let own = Control::create(&file, &Config::from_environment().unwrap(), 2).unwrap();
+    let area = own.own_message_area();
+    let head = area.head;
+    head.set_handler(1, true);
+    let sender = &MessageSender::new(area, (0, 1), 0, own.bell());
+    let (message, stop) = (&Message(Counters::default()), &AtomicBool::new(false));
+    // There is no receiver, so the sender gives the slots back.
+    let sends = move || {
+        let sent = !matches!(sender.send_short(message, 0), Short::Refused);
+        let next = head.hosted[0].0.load(Ordering::Relaxed);
+        head.received[0].count.store(next, Ordering::Relaxed);
+        sender.first_cached.store(next, Ordering::Relaxed);
+        sent
+    };
+    let check = move || {
+        for _ in 0..2 {
+            assert!((0..SHARE).all(|_| sends()), "the turn");
+            assert!((0..2 * REFUSALS).all(|_| !sends()), "the turn is over, and no refusal counts");
+            assert!((0..REFUSALS).all(|_| !sender.admits()));
+        }
+        assert!((0..SHARE).all(|_| sender.admits_at_first()));
+        assert!(!sender.admits_at_first());
+    };
+    for waits in [
+        // Another thread of this process waits, then the sender of another process.
+        &|| {
+            let stopped = || stop.load(Ordering::Relaxed).then_some(());
+            sender.room.wait_asleep(LONG, stopped).unwrap_or_default()
+        },
+        &|| head.credit.wait(1, LONG, false, || stop.load(Ordering::Relaxed)),
+    ] as [&(dyn Fn() + Sync); 2]
+    {
+        stop.store(false, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(waits);
+            while !sender.room.is_wanted() && !head.credit.is_wanted() {
+                std::thread::yield_now();
+            }
+            // A thread of its own has a share of its own.
+            let end = scope.spawn(check).join();
+            stop.store(true, Ordering::Relaxed);
+            sender.room.announce();
+            while head.credit.is_wanted() {
+                head.credit.idle(true);
+            }
+            end.unwrap();
+        });
+    }
+}
