@@ -31,11 +31,12 @@ fn connected(nature: Nature) -> ([Arc<Simulated>; 2], [Endpoint; 2]) {
 }
 
 /// A request to an owner and its answer, in turn: the answer also answers the knock. So are a
-/// message and its response, of which the next message answers the knock.
+/// message and its response, of which the next message answers the knock, and so are two messages.
 #[test]
 fn a_request_and_its_answer_are_two_frames() {
     frames_in_turn(Class::Lib, Class::Answers);
     frames_in_turn(Class::Requests, Class::Responses);
+    frames_in_turn(Class::Requests, Class::Requests);
 }
 
 /// Counts the frames of both ranks for requests and answers of these classes, in turn.

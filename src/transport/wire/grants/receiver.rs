@@ -18,8 +18,8 @@ pub(super) struct Receiving {
     /// when there is one.
     quiet: [bool; LINES],
     since: Option<Instant>,
-    /// For such a line of responses: the own knock that has carried the answer as well, and that
-    /// the peer has not answered; else 0.
+    /// For such a line of requests or responses: the own knock that has carried the answer as well,
+    /// and that the peer has not answered; else 0.
     along: [u64; LINES],
 }
 
@@ -55,13 +55,15 @@ impl Receiving {
 const REQUESTS: Line = 0;
 const RESPONSES: Line = 1;
 
-/// Of a knock for requests, its number: it may carry the answer of a knock for a line of responses,
-/// but its receiver may leave it to the network until requests have been handled, which may wait
-/// for that answer. So the answer counts as sent only when the receiver has answered the knock.
+/// Of a knock for requests, its number: it may carry the answer of a knock for a line of requests or
+/// responses, but its receiver may leave it to the network until requests have been handled, which
+/// may wait for that answer. So the answer counts as sent only when the receiver has answered the
+/// knock.
 fn carries_perhaps(packet: &Packet, line: Line) -> Option<u64> {
     match packet {
         Packet::Knock(of, knock)
-            if (of % (LINES / 2), line % (LINES / 2)) == (REQUESTS, RESPONSES) =>
+            if of % (LINES / 2) == REQUESTS
+                && [REQUESTS, RESPONSES].contains(&(line % (LINES / 2))) =>
         {
             Some(knock.number)
         }

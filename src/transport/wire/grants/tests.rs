@@ -262,8 +262,8 @@ fn the_answer_of_a_knock_rides_on_another_packet_or_goes_alone() {
         let (mut end, number) = knocked(line, never);
         let others = [
             Packet::Asked,
-            knock(if line % 3 == 1 { 2 } else { 0 }),
-            knock(2),
+            knock(if line % 3 == 2 { 0 } else { 2 }),
+            knock(5),
             Packet::Frame(Some(3), owned(Class::Requests)),
         ];
         assert!(others.iter().all(|it| end.ride(1, it).is_none() && end.ride(0, it).is_none()));
@@ -292,11 +292,12 @@ fn the_answer_of_a_knock_rides_on_another_packet_or_goes_alone() {
     }
 }
 
-/// A knock for requests carries the answer of a knock for responses. If it is answered, this answer
-/// does not go again; if the peer leaves it to the network, it goes in a message of grants.
+/// A knock for requests carries the answer of a knock for requests or responses. If it is answered,
+/// this answer does not go again; if the peer leaves it to the network, it goes in a message of
+/// grants.
 #[test]
-fn the_answer_of_a_response_goes_along_with_the_next_request() {
-    for line in [1, 4] {
+fn the_answer_of_a_message_goes_along_with_the_next_request() {
+    for line in [0, 1, 3, 4] {
         let rank = |ride| {
             let (mut end, number) = knocked(line, ride);
             let mut out = Out::new();
