@@ -112,7 +112,7 @@ pub struct Dispatcher {
     registering: AtomicU32,
     /// A handler was registered, or expect_messages() was called.
     has_handlers: AtomicBool,
-    /// The number of calls of help_until(), see others_helped().
+    /// The number of calls of help_until() and help(), see others_helped().
     help_calls: AtomicU64,
     /// Handlers have run, and no thread has woken the sleeping threads since.
     unnotified: AtomicBool,
@@ -305,8 +305,7 @@ impl Dispatcher {
         if self.is_polled() {
             return self.poll_until(done);
         }
-        self.help_calls
-            .store(self.help_calls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.note_help();
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
             // Both roles are kept over several looks: to take a role and give it up costs as much
@@ -337,6 +336,13 @@ impl Dispatcher {
         }
         self.notify_sleepers();
         handled
+    }
+
+    /// For others_helped().
+    fn note_help(&self) {
+        // Relaxed, and no addition in one step: others_helped() needs no more than a change.
+        let calls = self.help_calls.load(Ordering::Relaxed);
+        self.help_calls.store(calls.wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Takes the role of requests, if it is free and no thread wants to change the table. If not,
@@ -393,7 +399,10 @@ impl Dispatcher {
         let handled = match self.is_polled() {
             true if self.may_poll() => self.poll(BATCH),
             true => 0,
-            false => self.poll_replies() + self.poll_requests(),
+            false => {
+                self.note_help();
+                self.poll_replies() + self.poll_requests()
+            }
         };
         self.notify_sleepers();
         handled
