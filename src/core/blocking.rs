@@ -56,7 +56,7 @@ impl<'a> Blocking<'a> {
         if core_is_shared() || self.lane.routes().fabric().has_silent_wire() {
             // On a shared core several rounds would only delay the threads for which this thread
             // waits. On a silent wire only help_others() polls the wire.
-            if !done() && self.help_others() {
+            if !done() && self.help_others_or(&done) {
                 backoff.renew();
             }
             return done();
@@ -78,9 +78,15 @@ impl<'a> Blocking<'a> {
 
     /// Helps with progress for one round. True: there was work.
     pub(super) fn help_others(self) -> bool {
+        self.help_others_or(|| false)
+    }
+
+    /// Like `help_others`, but leaves the lane and the wire alone if the handlers of messages that
+    /// had come have made `done` true: a poll of a wire takes as long as a message.
+    fn help_others_or(self, done: impl Fn() -> bool) -> bool {
         let posted = self.poster.has_parked() && self.poster.post_parked() > 0;
         let handled = self.may_handle() && self.dispatcher.help() > 0;
-        self.lane.help_others() || handled || posted
+        handled && done() || self.lane.help_others() || handled || posted
     }
 
     /// Whether a thread of the program may run handlers: in offload mode only polled ones.
