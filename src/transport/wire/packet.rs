@@ -148,10 +148,14 @@ pub fn bytes_of(packet: &Packet) -> Vec<u8> {
     let make =
         |what: u8, owned: Option<&OwnedFrame>, line: Option<Line>, demand, numbers: &[u64]| {
             let class = owned.map_or(NONE, |owned| owned.class as u8);
-            let mut bytes = vec![what, class, line.map_or(NONE, |line| line as u8), 0];
+            let message = owned.map_or(&[][..], |owned| &owned.bytes);
+            // All of it at once, also what with_answer() adds: each growth is a call of malloc.
+            let most = HEAD + 8 * numbers.len() + message.len() + ANSWERED;
+            let mut bytes = Vec::with_capacity(most);
+            bytes.extend([what, class, line.map_or(NONE, |line| line as u8), 0]);
             bytes.extend((demand as u32).to_le_bytes());
-            bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-            bytes.extend(owned.map_or(&[][..], |owned| &owned.bytes));
+            numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+            bytes.extend(message);
             bytes
         };
     match packet {
