@@ -55,7 +55,7 @@ impl Receiving {
 const REQUESTS: Line = 0;
 const RESPONSES: Line = 1;
 
-/// Of a knock for requests, its number: it may carry the answer of a knock for a line of requests or
+/// Of a knock for requests, its number: it may carry the answer of a knock for requests or
 /// responses, but its receiver may leave it to the network until requests have been handled, which
 /// may wait for that answer. So the answer counts as sent only when the receiver has answered the
 /// knock.
