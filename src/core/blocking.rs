@@ -86,7 +86,10 @@ impl<'a> Blocking<'a> {
     fn help_others_or(self, done: impl Fn() -> bool) -> bool {
         let posted = self.poster.has_parked() && self.poster.post_parked() > 0;
         let handled = self.may_handle() && self.dispatcher.help() > 0;
-        handled && done() || self.lane.help_others() || handled || posted
+        if handled && done() {
+            return true;
+        }
+        self.lane.help_others() || handled || posted
     }
 
     /// Whether a thread of the program may run handlers: in offload mode only polled ones.

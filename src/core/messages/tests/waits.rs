@@ -1,0 +1,46 @@
+//! Waits over a wire that wakes no thread.
+
+use super::*;
+use crate::engine::command::{Command, Op};
+use crate::transport::fabric::{simulate, simulate_two};
+use crate::util::backoff::Backoff;
+use std::time::Duration;
+
+/// A handler has done what the thread waits for: then the thread does not poll the wire or the lane
+/// any more, as it does here for a command that nobody else knows of.
+#[test]
+fn a_wait_that_a_handler_ends_leaves_the_lane_alone() {
+    /// The progress thread may look at the queue by chance.
+    const TRIES: u64 = 100;
+    let mut config = Config::from_environment().expect("a configuration");
+    config.am_handlers = 2;
+    simulate_two(["2:fd=0"; 2]);
+    let context = Context::create(config, Place::Environment).expect("a world of one");
+    simulate(None);
+    let (answered, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+    // SAFETY: the word exists until the context has ended.
+    unsafe {
+        context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");
+    }
+    while !context.routes.fabric().has_silent_wire() {
+        std::thread::yield_now();
+    }
+    let (request, mut flush) = (to_self(ANSWER), Command::new(Op::FLUSH, 0));
+    flush.on_complete = Completion::store_on(&ended);
+    let leaves_it = (1..=TRIES).any(|count| {
+        context.am_try(&request).expect("credit");
+        ended.store(0, Ordering::Relaxed);
+        // SAFETY: the word exists until the flush has ended, see below.
+        unsafe { context.lane.put(&flush, &[]) }.expect("room");
+        let mut backoff = Backoff::new(Duration::ZERO);
+        let done = || answered.load(Ordering::Relaxed) == count;
+        while !context.blocking().help_until(&mut backoff, done) {}
+        let left = ended.load(Ordering::Relaxed) == 0;
+        while ended.load(Ordering::Relaxed) == 0 {
+            context.blocking().help_others();
+        }
+        left
+    });
+    assert!(leaves_it);
+    context.finalize(None).status.expect("the end");
+}
