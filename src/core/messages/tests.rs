@@ -7,6 +7,9 @@ use crate::util::config::Config;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+#[cfg(feature = "simulated")]
+mod waits;
+
 const ASK: u32 = 0;
 const ANSWER: u32 = 1;
 
@@ -113,4 +116,19 @@ fn a_call_counts_one_refusal() {
         senders.expect("one refusal for each call");
     });
     context.finalize(None).status.expect("the end");
+}
+
+/// A thread that waits for a wire that wakes no thread helps in single rounds. Without this note
+/// `llcl-handlers` slept behind an armed flag meanwhile, so each message cost a wake-up.
+#[test]
+fn a_round_of_help_is_noted_by_the_threads_that_sleep() {
+    let config = Config::from_environment().expect("a configuration");
+    let context = Context::create(config, Place::Environment).expect("a world of one");
+    let mut seen = 0;
+    context.dispatcher.nap_while_others_help(&mut seen);
+    for _ in 0..2 {
+        assert!(!context.dispatcher.nap_while_others_help(&mut seen));
+        context.blocking().help_others();
+        assert!(context.dispatcher.nap_while_others_help(&mut seen));
+    }
 }

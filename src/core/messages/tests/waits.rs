@@ -4,7 +4,6 @@ use super::*;
 use crate::engine::command::{Command, Op};
 use crate::transport::fabric::{simulate, simulate_two};
 use crate::util::backoff::Backoff;
-use std::time::Duration;
 
 /// A handler has done what the thread waits for: then the thread does not poll the wire or the lane
 /// any more, as it does here for a command that nobody else knows of.
