@@ -26,7 +26,8 @@ pub(super) enum Kept {
 }
 
 /// Requests that this rank cannot serve or answer yet, for instance from a peer that it has not
-/// contacted.
+/// contacted. Each belongs to an operation in a peer's in-flight table, whose capacity bounds how
+/// many of that peer are kept.
 #[derive(Default)]
 pub(super) struct Unserved {
     pub(super) kept: Vec<Kept>,
