@@ -90,3 +90,16 @@ fn a_frame_in_a_class_of_knocks_brings_one_packet() {
         assert_eq!(take(class), Err(format!("several packets in a frame of class {class}")));
     }
 }
+
+/// A lane that does not end may still use the frames that it has taken, so neither is dropped.
+#[test]
+fn a_lane_that_does_not_end_stays() {
+    for fails in [false, true] {
+        let mut ranks = Ranks::new(1, "1:fd=0");
+        ranks.faults[0].fails_close.store(fails, Ordering::Relaxed);
+        let users = || Arc::strong_count(&ranks.faults[0]);
+        let before = users();
+        drop(ranks.ends[0].take());
+        assert_eq!(users() == before, fails, "the lane uses its faults");
+    }
+}

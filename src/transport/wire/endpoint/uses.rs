@@ -18,6 +18,8 @@ pub(super) struct Faults {
     pub fails_frames: AtomicBool,
     /// It reports the end of no frame.
     pub hides_frames: AtomicBool,
+    /// It does not end.
+    pub fails_close: AtomicBool,
 }
 
 /// A lane with faults, and the writes that have failed, with their peers.
@@ -68,6 +70,13 @@ impl Around for Held {
             }
         }
         count
+    }
+
+    fn close(&mut self, drain: Duration) -> Result<()> {
+        match self.1.fails_close.load(Ordering::Relaxed) {
+            true => fail!(ERR_SYSTEM, "the lane does not end"),
+            false => self.0.close(drain),
+        }
     }
 }
 
