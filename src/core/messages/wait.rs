@@ -114,6 +114,7 @@ impl Context {
     fn may_sleep_for_credit(&self, send: &Send) -> bool {
         let medium = self.routes.fabric().known_sender(send.peer).map_or(0, MessageSender::medium);
         !self.dispatcher.is_polled()
+            && !self.routes.fabric().must_poll_here()
             && self.routes.fabric().frees_wake(send.peer)
             && (send.kind != MEDIUM || send.payload_size <= medium)
     }

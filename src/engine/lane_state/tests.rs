@@ -8,79 +8,20 @@ use crate::engine::by_owner;
 use crate::engine::command::{ALL_PEERS, Op};
 use crate::engine::command_queue::CommandQueue;
 use crate::engine::completion::{ADD, Completion, STORE, WORD_FAILED};
+use crate::engine::messages::deferred::{Admitted, MOST};
 use crate::engine::messages::sender::AmSender;
 use crate::transport::CHUNK;
 use crate::transport::address::{Address, Key};
 use crate::transport::memory::segment::{Place, Segment};
 use crate::util::admission::Admission;
 use crate::util::config::Config;
+use ranks::{Rank, some_ranks, strangers, two_ranks};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-struct Rank {
-    work: LaneState,
-    ring: CommandQueue<QueueEntry>,
-    routes: Arc<Routes>,
-    segment: Arc<Segment>,
-}
-
-fn some_ranks<const N: usize>(in_flight: usize) -> (World, [Rank; N]) {
-    let world = World::create(N as u32).unwrap();
-    let mut config = Config::from_environment().unwrap();
-    config.request_slots(8).unwrap();
-    let ranks: [Rank; N] = std::array::from_fn(|rank| {
-        let bootstrap = Arc::new(Bootstrap::from_world(&world, rank as u32).unwrap());
-        let segment = Arc::new(Segment::create(&config, 1).unwrap());
-        let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
-        by_owner::serve_signals(&routes);
-        let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
-        let to_tell = (Arc::new(Admission::default()), 8);
-        let post = Arc::new(AmSender::new(routes.clone(), Arc::default(), 64, 1));
-        let receivers = routes.receivers(Arc::default());
-        let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
-        Rank { work, ring, routes, segment }
-    });
-    for (from, to) in (0..N).flat_map(|from| (0..N).map(move |to| (from, to))) {
-        while ranks[from].routes.port(to as u32).is_err() {
-            std::thread::yield_now();
-        }
-    }
-    (world, ranks)
-}
-
-fn two_ranks(in_flight: usize) -> (World, [Rank; 2]) {
-    some_ranks(in_flight)
-}
-
-impl Rank {
-    fn round(&mut self) -> usize {
-        self.work.round(&self.routes)
-    }
-
-    fn start(&mut self, command: Command, stage: Stage) {
-        // SAFETY: the tests keep what their commands name, and begin each once.
-        assert!(unsafe { self.work.start(&self.routes, command, stage, false) });
-    }
-
-    fn flush(&mut self, peer: u32, ended: &AtomicU64) {
-        let on_complete = Completion::store_on(ended);
-        let flush = Command { on_complete, ..Command::new(Op::FLUSH, peer) };
-        // SAFETY: as in start().
-        unsafe { self.work.start_flush(&self.routes, flush) };
-    }
-
-    /// Registers memory as region 0, which peers can access by requests to the owner only.
-    fn register(&self, memory: &mut [u64]) -> u64 {
-        let (base, size) = (memory.as_mut_ptr().cast::<u8>(), size_of_val(memory) as u64);
-        let key = Key::new(0, self.routes.own().peer, 1);
-        self.segment.publish(0, key.0, Place::Own(base as u64), size);
-        let live = self.segment.live(0);
-        // SAFETY: the tests keep the memory as long as the lane, and the segment has `live`.
-        unsafe { self.routes.own().learn(key, live, || Ok((None, base, size))).unwrap() };
-        self.routes.fabric().register(key.0, base, size as usize).unwrap();
-        key.0
-    }
-}
+mod ends;
+mod ranks;
+mod unsent;
 
 fn add_to(word: &AtomicU64) -> Completion {
     Completion { kind: ADD, ..Completion::store_on(word) }
@@ -443,5 +384,30 @@ fn what_on_local_has_reported_is_not_reported_by_a_flush() {
     assert_eq!(reported.load(Ordering::Relaxed) as i64, Status::ERR_NO_HANDLER.0.into());
 }
 
-mod ends;
-mod unsent;
+/// The drop of a right wakes the threads that sleep because of MOST messages, if it finds MOST. A
+/// sender that is refused must not make it find more.
+#[test]
+fn a_refused_message_never_counts() {
+    let (_world, ranks) = two_ranks(8);
+    let post = ranks[0].work.post.clone();
+    let sender = post.message_sender(1).unwrap();
+    // SAFETY: no message follows.
+    let begin = || unsafe { Admitted::begin(&post, sender, 1) };
+    let all: Vec<_> = (0..MOST).map(|_| begin().unwrap()).collect();
+    let (refused, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                refused.fetch_add(u64::from(begin().is_none()), Ordering::Relaxed);
+            }
+        });
+        let mut above = false;
+        while refused.load(Ordering::Relaxed) < 1_000_000 {
+            above |= sender.deferred.load(Ordering::Relaxed) > MOST;
+        }
+        over.store(true, Ordering::Relaxed);
+        assert!(!above, "a refused message counts");
+    });
+    drop(all);
+    assert_eq!(sender.deferred.load(Ordering::Relaxed), 0);
+}

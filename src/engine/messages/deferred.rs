@@ -36,11 +36,11 @@ impl Admitted {
         peer: u32,
     ) -> Option<Admitted> {
         // Relaxed: the count protects no other memory.
-        if message_sender.deferred.fetch_add(1, Ordering::Relaxed) < MOST {
-            return Some(Admitted(post.clone(), peer));
-        }
-        message_sender.deferred.fetch_sub(1, Ordering::Relaxed);
-        None
+        // Never above MOST, not even for a moment: drop() wakes the threads that sleep at MOST.
+        let next = |count: u64| (count < MOST).then_some(count + 1);
+        let added =
+            message_sender.deferred.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        added.is_ok().then(|| Admitted(post.clone(), peer))
     }
 }
 

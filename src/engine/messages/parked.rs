@@ -68,12 +68,14 @@ impl Parked {
         self.count.load(Ordering::Relaxed) < MOST
     }
 
-    /// Parks a response. True: none was parked before.
+    /// Parks a response. True: none to its peer was parked before.
     #[cold]
     pub fn park(&self, response: Response) -> bool {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = queue.iter().all(|other| other.peer != response.peer);
         queue.push_back(response);
-        self.count.fetch_add(1, Ordering::Relaxed) == 0
+        self.count.fetch_add(1, Ordering::Relaxed);
+        first
     }
 
     /// Calls `name` with the peer of each parked response, so perhaps with a peer more than once.

@@ -112,6 +112,11 @@ impl AmSender {
                 }
             }
         };
+        // The peer's limit may be known only since the contact, which may be new.
+        let (status, bytes) = match bytes.len() > message_sender.medium() {
+            true => (Status::ERR_RANGE, &[][..]),
+            false => (status, bytes),
+        };
         let id = status.0.unsigned_abs() as u16;
         let frame =
             Frame { id, kind: REPLY, tag, header: &[], payload: bytes, label: 0, absent: false };
@@ -219,11 +224,7 @@ impl AmSender {
             self.unsent_replies.1.store(0, Ordering::Relaxed);
             std::mem::take(&mut *all)
         };
-        for UnsentReply(peer, tag, mut status, mut bytes) in replies {
-            if bytes.len() > self.reply_limit(peer) {
-                // The peer's limit is known only since the contact.
-                (status, bytes) = (Status::ERR_RANGE, Box::default());
-            }
+        for UnsentReply(peer, tag, status, bytes) in replies {
             if !self.try_reply(peer, tag, status, &bytes) {
                 self.keep_reply(UnsentReply(peer, tag, status, bytes));
             }

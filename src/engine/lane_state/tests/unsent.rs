@@ -1,10 +1,10 @@
-//! Answers and replies that find no slot: those that were not asked for have taken all of them.
+//! Answers, replies and responses that find no slot, or none that is large enough.
 
 use super::*;
-use crate::transport::frame::Class;
+use crate::transport::frame::{Class, Frame};
 use crate::util::counters::Counters;
 
-/// Rank 1 fills the slots for answers of rank 0.
+/// Rank 1 fills the slots for answers of rank 0 by those that were not asked for.
 fn fill_answers(ranks: &[Rank; 2]) {
     let routes = &ranks[1].routes;
     let port = routes.port(0).unwrap();
@@ -80,4 +80,60 @@ fn a_reply_that_finds_no_slot_is_sent_later() {
     post.send_unsent_replies();
     assert!(!post.has_unsent_replies());
     assert_eq!(take(), sent);
+}
+
+/// A rank learns at the contact how many bytes a slot of its peer has. The contact may be made after
+/// a handler has replied.
+#[test]
+fn a_reply_that_does_not_fit_becomes_an_error() {
+    let medium = |rank: usize, config: &mut Config| config.am_medium([128, 4096][rank]).unwrap();
+    let (_world, ranks) = strangers::<2>(8, medium);
+    let post = &ranks[1].work.post;
+    let limit = post.reply_limit(0);
+    ranks[1].contact(0);
+    post.reply(0, 1, Status::OK, &[0xaa; 128]);
+    post.reply(0, 2, Status::OK, &vec![0xbb; limit]);
+    let counts = Arc::new(Counters::default());
+    let mut receiver = ranks[0].routes.fabric().message_receiver(counts, Class::Replies);
+    let mut next = || {
+        let reply = receiver.peek().unwrap();
+        let (bytes, size) = reply.payload();
+        let status = -i32::from(reply.id());
+        // SAFETY: the bytes lie in the reply's slot, if there are any.
+        let sound = size == 0 || unsafe { std::slice::from_raw_parts(bytes, size) } == [0xaa; 128];
+        let of_reply = (reply.tag(), status, size, sound);
+        receiver.done();
+        of_reply
+    };
+    assert_eq!(next(), (1, Status::OK.0, 128, true));
+    assert_eq!(next(), (2, Status::ERR_RANGE.0, 0, true));
+}
+
+/// The thread that sends parked responses sleeps until a peer frees slots that it has asked to ring.
+/// A response that is parked for another peer must make it ask that one, too.
+#[test]
+fn a_response_parked_for_another_peer_ends_the_sleep() {
+    let (_world, ranks) = some_ranks::<3>(8);
+    let post = &ranks[0].work.post;
+    let frame = Frame { id: 0, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
+    let park = |peer: u32| {
+        let is_parked = || {
+            let mut is = false;
+            post.parked.each_peer(|it| is |= it == peer);
+            is
+        };
+        while !is_parked() {
+            post.respond(peer, &frame);
+        }
+    };
+    park(1);
+    let bell = ranks[0].routes.fabric().own_words().requests.bell();
+    for (peer, ends) in [(1, false), (2, true)] {
+        let ticket = bell.ticket();
+        match ends {
+            true => park(peer),
+            false => post.respond(peer, &frame),
+        }
+        assert_eq!(bell.ticket() != ticket, ends, "a response to rank {peer}");
+    }
 }
