@@ -45,7 +45,8 @@ impl MpiLane {
     /// answer is always UNFENCEABLE, since MPI does not report when no more frames of a dead rank
     /// come. MPI may still read the memory of sends that it has not ended by then. fence() has
     /// cancelled the receives, but MPI cannot cancel one that it has matched. If the peer's process
-    /// lives on, and its bytes come later than `LATE`, MPI writes them to the receive's memory.
+    /// lives on, and its bytes come later than `LATE`, MPI writes them to the receive's memory, so
+    /// deregister() refuses that memory.
     pub(crate) fn end_fences(&mut self) {
         if self.remote.fences.is_empty() {
             return;
@@ -59,12 +60,16 @@ impl MpiLane {
         for peer in due {
             self.remote.fences.retain(|(of, _)| *of != peer);
             for number in self.remote.numbers(peer) {
+                let memory = self.remote.get(number).map_or(0..0, |it| it.memory());
                 self.end(number, Status::ERR_PEER_DEAD);
                 for single in self.requests.singles() {
-                    if matches!(single, Single::Read(of) | Single::Write(of) if *of == number) {
-                        *single = Single::Abandoned;
-                        self.remote.transfers -= 1;
-                    }
+                    let stored = match *single {
+                        Single::Read(of) if of == number => memory.clone(),
+                        Single::Write(of) if of == number => 0..0,
+                        _ => continue,
+                    };
+                    *single = Single::Abandoned(stored);
+                    self.remote.transfers -= 1;
                 }
             }
             self.abandon_served(peer);
@@ -80,7 +85,7 @@ impl MpiLane {
             if let Single::Served { peer: of, region } = *single
                 && of == peer
             {
-                *single = Single::Abandoned;
+                *single = Single::Abandoned(0..0);
                 self.remote.release(Some(region));
             }
         }

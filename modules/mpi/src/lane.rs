@@ -85,19 +85,22 @@ impl Shared {
 
     /// Ends a registration. Waits until MPI has ended the transfers in the region, so that MPI
     /// neither reads nor writes that memory after the call, except that it may read for a send to
-    /// a dead peer: MPI cannot cancel it. After PATIENCE, or if MPI has failed, it gives up with an
-    /// error. A thread that may not call MPI depends on the one that may.
+    /// a dead peer: MPI cannot cancel it. After PATIENCE it gives up with an error; at once if MPI
+    /// has failed, or may store bytes of a dead peer there. A thread that may not call MPI depends
+    /// on the one that may.
     pub fn deregister(&self, region: u64) -> i32 {
         /// How long a peer may need for a transfer that it has begun.
         const PATIENCE: Duration = Duration::from_secs(10);
         let limit = Instant::now() + PATIENCE;
         loop {
             let mut lane = self.lane();
-            if lane.ended || lane.remote.forget(region) {
+            let memory = lane.remote.memory_of(region);
+            let is_idle = lane.ended || lane.remote.forget(region);
+            if is_idle && !lane.requests.may_store_to(&memory) {
                 return Status::OK;
             }
-            if lane.failed {
-                crate::say(lane.host, "MPI has failed and may still use this region's memory");
+            if is_idle || lane.failed {
+                crate::say(lane.host, "MPI may still use this region's memory");
                 return Status::ERR_SYSTEM;
             }
             if lane.requests.may_call() {
@@ -251,7 +254,11 @@ impl MpiLane {
     /// # Safety
     /// As of post().
     unsafe fn defer(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
-        let taken = commands.len().min(depth_of(class).saturating_sub(self.waiting.len()));
+        let own = self.waiting.iter().filter(|it| it.peer == peer).count();
+        // A peer gets at most half of the places that others leave, so that one that answers
+        // nothing does not stop the others.
+        let places = depth_of(class).saturating_sub(self.waiting.len() - own) / 2;
+        let taken = commands.len().min(places.saturating_sub(own));
         for command in &commands[..taken] {
             // SAFETY: the caller promises a valid piece.
             let piece = unsafe { *command.piece };

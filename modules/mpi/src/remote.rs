@@ -22,6 +22,7 @@ use crate::message::{
 use crate::requests::{Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Most bytes of an operation that travel inside a request or an answer. An operation of more bytes
@@ -69,6 +70,14 @@ pub(crate) struct Operation {
     pub(crate) status: Option<i32>,
 }
 
+impl Operation {
+    /// The local memory.
+    pub(crate) fn memory(&self) -> Range<u64> {
+        let start = self.local as u64;
+        start..start + self.size
+    }
+}
+
 /// Registered memory of this rank.
 pub(crate) struct Region {
     start: u64,
@@ -111,6 +120,11 @@ impl Remote {
         let region = Region { start, end: start.saturating_add(size), busy: 0, over: false };
         self.regions.insert(self.registered, region);
         Key { local: 0, wire: [self.registered, 0, 0, 0] }
+    }
+
+    /// The memory of a region.
+    pub fn memory_of(&self, region: u64) -> Range<u64> {
+        self.regions.get(&region).map_or(0..0, |it| it.start..it.end)
     }
 
     /// Refuses further operations in a region. False: MPI still has transfers under way in it.
@@ -373,7 +387,7 @@ impl MpiLane {
                     }
                 }
             }
-            Single::Frame { .. } | Single::Message(_) | Single::Abandoned => return,
+            Single::Frame { .. } | Single::Message(_) | Single::Abandoned(_) => return,
         }
         self.serve_deferred();
     }

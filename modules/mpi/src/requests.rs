@@ -15,6 +15,7 @@ use crate::mpi::{self, Communicator, Failure};
 use mpi_sys as ffi;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 mod ends;
 
@@ -71,7 +72,8 @@ pub enum Single {
         notice: Option<Notice>,
     },
     /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
-    Abandoned,
+    /// Of a Read, the memory to which MPI may still store; else empty.
+    Abandoned(Range<u64>),
 }
 
 /// A request that MPI has ended.
@@ -282,6 +284,14 @@ impl Requests {
         self.singles.iter_mut().chain(self.ended.iter_mut().filter_map(of_ended))
     }
 
+    /// Whether MPI may still store bytes of a dead peer to this memory.
+    pub fn may_store_to(&self, memory: &Range<u64>) -> bool {
+        self.singles.iter().any(|single| match single {
+            Single::Abandoned(stored) => stored.start < memory.end && memory.start < stored.end,
+            _ => false,
+        })
+    }
+
     fn has_ended(&mut self, single: Single, cancelled: bool) {
         self.ended.push_back(Ended::Single { single, cancelled });
     }
@@ -297,7 +307,7 @@ impl Requests {
     /// Whether MPI has ended all sends but those to the dead.
     pub fn has_sent_all(&self) -> bool {
         let unsent = |it: &Single| {
-            !matches!(it, Single::Read(_) | Single::Stored { .. } | Single::Abandoned)
+            !matches!(it, Single::Read(_) | Single::Stored { .. } | Single::Abandoned(_))
         };
         !self.singles.iter().any(unsent)
     }
@@ -311,7 +321,11 @@ impl Requests {
         }
         self.frames = 0;
         for (single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
-            let receives = matches!(single, Single::Read(_) | Single::Stored { .. });
+            let receives = match &single {
+                Single::Read(_) | Single::Stored { .. } => true,
+                Single::Abandoned(memory) => !memory.is_empty(),
+                _ => false,
+            };
             // Sends cannot be cancelled reliably, so MPI may still read their bytes.
             if !(receives && take_back(&mut handle)) {
                 std::mem::forget(single);

@@ -3,8 +3,8 @@
 //!
 //! Both have slots of their own (`message_area` LIB and ANSWERS, and for many bytes LARGE_LIB and
 //! LARGE_ANSWERS). The holder of the lane's role empties them, whatever the handlers of active
-//! messages do. A rank reserves a slot for each operation that waits for an answer, so an answer
-//! always finds room.
+//! messages do. A rank has two slots for answers for each operation that may wait for one, so an
+//! answer finds room unless messages that were set aside have taken these slots.
 
 use crate::transport::frame::{Arrived, Class};
 use crate::transport::memory::message_area::MessageArea;
