@@ -82,8 +82,8 @@ fn a_reply_that_finds_no_slot_is_sent_later() {
     assert_eq!(take(), sent);
 }
 
-/// A rank learns at the contact how many bytes a slot of its peer has. The contact may be made after
-/// a handler has replied.
+/// A rank learns at the contact how many bytes a slot of its peer has. The contact may be made
+/// after a handler has replied.
 #[test]
 fn a_reply_that_does_not_fit_becomes_an_error() {
     let medium = |rank: usize, config: &mut Config| config.am_medium([128, 4096][rank]).unwrap();
@@ -109,8 +109,8 @@ fn a_reply_that_does_not_fit_becomes_an_error() {
     assert_eq!(next(), (2, Status::ERR_RANGE.0, 0, true));
 }
 
-/// The thread that sends parked responses sleeps until a peer frees slots that it has asked to ring.
-/// A response that is parked for another peer must make it ask that one, too.
+/// The thread that sends parked responses sleeps until a peer frees slots that it has asked to
+/// ring. A response that is parked for another peer must make it ask that one, too.
 #[test]
 fn a_response_parked_for_another_peer_ends_the_sleep() {
     let (_world, ranks) = some_ranks::<3>(8);
