@@ -173,8 +173,8 @@ typedef struct {
 } llcl_wire_open_t;
 
 /* How libllcl may sleep. how 0: not at all, an event is ready; 1: until fd becomes readable, which
- * happens when poll() has an event, and at most after_ns (0: no limit); 2: there is no fd, and
- * poll() must be called after after_ns (0: not known) */
+ * happens when poll() has an event, and at most after_ns (0: no limit); 2: there is no fd, and no
+ * event is ready before after_ns (0: not known) */
 typedef struct {
     uint32_t how;
     int32_t fd;

@@ -82,11 +82,12 @@ impl<'a> Blocking<'a> {
     }
 
     /// Like `help_others`, but leaves the lane and the wire alone if the handlers of messages that
-    /// had come have made `done` true: a poll of a wire takes as long as a message.
+    /// had come have made `done` true: a poll of a wire takes as long as a message. The only thread
+    /// that may poll the wire polls it all the same, since peers may wait for that.
     fn help_others_or(self, done: impl Fn() -> bool) -> bool {
         let posted = self.poster.has_parked() && self.poster.post_parked() > 0;
         let handled = self.may_handle() && self.dispatcher.help() > 0;
-        if handled && done() {
+        if handled && done() && !self.lane.routes().fabric().must_poll_here() {
             return true;
         }
         self.lane.help_others() || handled || posted

@@ -5,6 +5,7 @@ use crate::remote::LATE;
 use crate::requests::Single;
 use crate::table::{Event, Status};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::time::Instant;
 
 impl MpiLane {
@@ -76,6 +77,17 @@ impl MpiLane {
             self.events.push_back(Event::about(Event::UNFENCEABLE, peer));
             self.serve_deferred();
         }
+    }
+
+    /// Whether MPI may still store the bytes of a large read of this rank to this memory.
+    pub(crate) fn may_store_to(&mut self, memory: &Range<u64>) -> bool {
+        let overlaps = |other: &Range<u64>| other.start < memory.end && memory.start < other.end;
+        let MpiLane { requests, remote, .. } = self;
+        requests.singles().any(|single| match single {
+            Single::Abandoned(stored) => overlaps(stored),
+            Single::Read(number) => remote.get(*number).is_some_and(|it| overlaps(&it.memory())),
+            _ => false,
+        })
     }
 
     /// Counts the sends to a dead peer as ended: deregister() and the requests of living peers do

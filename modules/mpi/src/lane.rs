@@ -86,8 +86,8 @@ impl Shared {
     /// Ends a registration. Waits until MPI has ended the transfers in the region, so that MPI
     /// neither reads nor writes that memory after the call, except that it may read for a send to
     /// a dead peer: MPI cannot cancel it. After PATIENCE it gives up with an error; at once if MPI
-    /// has failed, or may store bytes of a dead peer there. A thread that may not call MPI depends
-    /// on the one that may.
+    /// has failed, or may store the bytes of a read of a dead peer there. A thread that may not
+    /// call MPI depends on the one that may.
     pub fn deregister(&self, region: u64) -> i32 {
         /// How long a peer may need for a transfer that it has begun.
         const PATIENCE: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ impl Shared {
             let mut lane = self.lane();
             let memory = lane.remote.memory_of(region);
             let is_idle = lane.ended || lane.remote.forget(region);
-            if is_idle && !lane.requests.may_store_to(&memory) {
+            if is_idle && !lane.may_store_to(&memory) {
                 return Status::OK;
             }
             if is_idle || lane.failed {
@@ -255,9 +255,9 @@ impl MpiLane {
     /// As of post().
     unsafe fn defer(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
         let own = self.waiting.iter().filter(|it| it.peer == peer).count();
-        // A peer gets at most half of the places that others leave, so that one that answers
-        // nothing does not stop the others.
-        let places = depth_of(class).saturating_sub(self.waiting.len() - own) / 2;
+        // A peer gets at most half of the places that others leave, and one at least, so that those
+        // that answer nothing do not stop the others.
+        let places = (depth_of(class).saturating_sub(self.waiting.len() - own) / 2).max(1);
         let taken = commands.len().min(places.saturating_sub(own));
         for command in &commands[..taken] {
             // SAFETY: the caller promises a valid piece.

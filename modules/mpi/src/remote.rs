@@ -392,15 +392,6 @@ impl MpiLane {
         self.serve_deferred();
     }
 
-    /// After what time the next poll() must come; 0: not known. MPI moves the bytes of large
-    /// operations inside its calls, and their end may be the next event, so without this time the
-    /// naps of the thread that polls would grow meanwhile.
-    pub fn poll_after_ns(&self) -> i64 {
-        /// MPI's buffers hold what comes in this time.
-        const TRANSFERS: i64 = 20_000;
-        if self.remote.transfers + self.remote.served > 0 { TRANSFERS } else { 0 }
-    }
-
     /// Serves the requests that wait for the end of large operations.
     pub(crate) fn serve_deferred(&mut self) {
         while !self.is_over()

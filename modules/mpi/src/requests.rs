@@ -284,14 +284,6 @@ impl Requests {
         self.singles.iter_mut().chain(self.ended.iter_mut().filter_map(of_ended))
     }
 
-    /// Whether MPI may still store bytes of a dead peer to this memory.
-    pub fn may_store_to(&self, memory: &Range<u64>) -> bool {
-        self.singles.iter().any(|single| match single {
-            Single::Abandoned(stored) => stored.start < memory.end && memory.start < stored.end,
-            _ => false,
-        })
-    }
-
     fn has_ended(&mut self, single: Single, cancelled: bool) {
         self.ended.push_back(Ended::Single { single, cancelled });
     }

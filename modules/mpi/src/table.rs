@@ -271,9 +271,8 @@ pub unsafe extern "C" fn answer(lane: *const Shared, number: u64, status: i32) {
 pub unsafe extern "C" fn arm(lane: *const Shared, armed: *mut Armed) -> i32 {
     // SAFETY: see above.
     unsafe {
-        let lane = lock(lane);
-        let how = if lane.must_poll() { 0 } else { 2 };
-        armed.write(Armed { how, fd: -1, after_ns: lane.poll_after_ns() });
+        let how = if lock(lane).must_poll() { 0 } else { 2 };
+        armed.write(Armed { how, fd: -1, after_ns: 0 });
     }
     Status::OK
 }

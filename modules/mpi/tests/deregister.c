@@ -3,7 +3,8 @@
  * later region is freed and when the context has ended. 2 ranks. Rank 1 writes into a region of
  * rank 0, or with the argument "read" rank 0 reads into its own region; the program replaces rank
  * 1's MPI_Isend of the bytes by a request that does not end. Rank 0 frees; the program replaces its
- * MPI_Test and MPI_Testsome, once the receive is posted, by functions that return an error. */
+ * MPI_Test and MPI_Testsome, once the receive is posted, by functions that return an error, and at
+ * the end those of rank 1. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>

@@ -56,17 +56,17 @@ fn to_self(id: u32) -> Send {
     })
 }
 
-/// A world of one rank, whose handlers only this thread runs.
-fn world_of_one() -> Context {
+/// A world of one rank. If handlers are polled, only this thread runs them.
+fn world_of_one(polled: bool) -> Context {
     let mut config = Config::from_environment().expect("a configuration");
-    config.am_handlers = 2;
+    config.am_handlers = if polled { 2 } else { config.am_handlers };
     Context::create(config, Place::Environment).expect("a world of one")
 }
 
 /// A wait for a word relies on this: it fails only after all messages of dead ranks were handled.
 #[test]
 fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
-    let context = world_of_one();
+    let context = world_of_one(true);
     let answered = AtomicU64::new(0);
     // SAFETY: the word exists until the context has ended.
     unsafe {
@@ -88,7 +88,7 @@ fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
 /// REFUSALS calls, however many ways a call has tried.
 #[test]
 fn a_call_counts_one_refusal() {
-    let (context, count, end) = (world_of_one(), AtomicU64::new(0), AtomicU64::new(0));
+    let (context, count, end) = (world_of_one(true), AtomicU64::new(0), AtomicU64::new(0));
     // SAFETY: the word exists until the context has ended.
     unsafe { context.am_register(ANSWER, Some(answer), count.as_ptr().cast()) }.expect("a handler");
     context.am_try(&to_self(ANSWER)).expect("a contact");
@@ -105,30 +105,15 @@ fn a_call_counts_one_refusal() {
             std::thread::yield_now();
         }
         // A thread of its own has a share of its own.
-        let senders = scope.spawn(|| {
+        let sender = scope.spawn(|| {
             assert!((0..SHARE).all(|_| sends()));
             assert!((0..REFUSALS).all(|_| !sends()));
             assert!(sends(), "a new share");
         });
-        let senders = senders.join();
+        let end_of_sender = sender.join();
         end.store(1, Ordering::Relaxed);
         room.announce();
-        senders.expect("one refusal for each call");
+        end_of_sender.expect("one refusal for each call");
     });
     context.finalize(None).status.expect("the end");
-}
-
-/// A thread that waits for a wire that wakes no thread helps in single rounds. Without this note
-/// `llcl-handlers` slept behind an armed flag meanwhile, so each message cost a wake-up.
-#[test]
-fn a_round_of_help_is_noted_by_the_threads_that_sleep() {
-    let config = Config::from_environment().expect("a configuration");
-    let context = Context::create(config, Place::Environment).expect("a world of one");
-    let mut seen = 0;
-    context.dispatcher.nap_while_others_help(&mut seen);
-    for _ in 0..2 {
-        assert!(!context.dispatcher.nap_while_others_help(&mut seen));
-        context.blocking().help_others();
-        assert!(context.dispatcher.nap_while_others_help(&mut seen));
-    }
 }

@@ -112,7 +112,7 @@ pub struct Dispatcher {
     registering: AtomicU32,
     /// A handler was registered, or expect_messages() was called.
     has_handlers: AtomicBool,
-    /// The number of calls of help_until() and help(), see others_helped().
+    /// The number of calls of help_until(), and of help() over a silent wire, see others_helped().
     help_calls: AtomicU64,
     /// Handlers have run, and no thread has woken the sleeping threads since.
     unnotified: AtomicBool,
@@ -400,7 +400,11 @@ impl Dispatcher {
             true if self.may_poll() => self.poll(BATCH),
             true => 0,
             false => {
-                self.note_help();
+                // A thread that waits for a silent wire calls this again and again. Elsewhere a
+                // thread may call it once and compute, and a message must wake the sleepers.
+                if self.post.routes.fabric().has_silent_wire() {
+                    self.note_help();
+                }
                 self.poll_replies() + self.poll_requests()
             }
         };

@@ -270,7 +270,7 @@ pub enum Armed {
     /// It sleeps until the descriptor becomes readable, which happens when an event is ready; it
     /// polls after this time at the latest.
     Fd(RawFd, Duration),
-    /// The wire has no descriptor. The thread polls after this time; zero: the time is unknown.
+    /// The wire has no descriptor. No event is ready before this time; zero: the time is unknown.
     PollAfter(Duration),
 }
 

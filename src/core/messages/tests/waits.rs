@@ -5,24 +5,44 @@ use crate::engine::command::{Command, Op};
 use crate::transport::fabric::{simulate, simulate_two};
 use crate::util::backoff::Backoff;
 
+/// A world of one rank with a wire that wakes no thread.
+fn beside_a_silent_wire(polled: bool) -> Context {
+    simulate_two(["2:fd=0"; 2]);
+    let context = world_of_one(polled);
+    simulate(None);
+    while !context.routes.fabric().has_silent_wire() {
+        std::thread::yield_now();
+    }
+    context
+}
+
+/// A thread that waits helps in single rounds. Without this note `llcl-handlers` slept behind an
+/// armed flag meanwhile, so each message cost a wake-up. On a node alone a message must wake it,
+/// since the thread that has helped may compute.
+#[test]
+fn a_round_of_help_is_noted_over_a_silent_wire() {
+    for (context, notes) in [(beside_a_silent_wire(false), true), (world_of_one(false), false)] {
+        let mut seen = 0;
+        context.dispatcher.nap_while_others_help(&mut seen);
+        for _ in 0..2 {
+            assert!(!context.dispatcher.nap_while_others_help(&mut seen));
+            context.blocking().help_others();
+            assert_eq!(context.dispatcher.nap_while_others_help(&mut seen), notes);
+        }
+    }
+}
+
 /// A handler has done what the thread waits for: then the thread does not poll the wire or the lane
 /// any more, as it does here for a command that nobody else knows of.
 #[test]
 fn a_wait_that_a_handler_ends_leaves_the_lane_alone() {
     /// The progress thread may look at the queue by chance.
     const TRIES: u64 = 100;
-    let mut config = Config::from_environment().expect("a configuration");
-    config.am_handlers = 2;
-    simulate_two(["2:fd=0"; 2]);
-    let context = Context::create(config, Place::Environment).expect("a world of one");
-    simulate(None);
+    let context = beside_a_silent_wire(true);
     let (answered, ended) = (AtomicU64::new(0), AtomicU64::new(0));
     // SAFETY: the word exists until the context has ended.
     unsafe {
         context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");
-    }
-    while !context.routes.fabric().has_silent_wire() {
-        std::thread::yield_now();
     }
     let (request, mut flush) = (to_self(ANSWER), Command::new(Op::FLUSH, 0));
     flush.on_complete = Completion::store_on(&ended);

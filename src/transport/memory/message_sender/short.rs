@@ -46,7 +46,7 @@ impl MessageSender<'_> {
     #[inline(always)]
     pub fn send_short(&self, message: &impl ShortMessage, own: usize) -> Short {
         let head = self.message_area.head;
-        if !self.admits_at_first() || !head.has_handler(message.id()) {
+        if !head.has_handler(message.id()) || !self.admits_at_first() {
             return Short::Refused;
         }
         let Some((ticket, slot)) = self.first.take_at_once(self.me, &self.first_cached) else {
