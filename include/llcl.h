@@ -1054,7 +1054,8 @@ llcl_status_t llcl_region_register(llcl_context_t *context,
  * LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
  * With any other status the region has ended, but the wait has failed, or a network has not said
  * that it no longer uses the memory: allocated memory then stays mapped here until the process
- * ends, and the caller must keep registered memory valid for as long. Any thread may call it, once.
+ * ends, and the caller must keep registered memory valid for as long. Any thread may call it,
+ * once.
  * From: MPI_Win_free, and ibv_dereg_mr of verbs.
  */
 llcl_status_t llcl_region_free(llcl_region_t *region);

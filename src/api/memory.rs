@@ -259,7 +259,8 @@ pub unsafe extern "C" fn llcl_region_register(
 /// LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
 /// With any other status the region has ended, but the wait has failed, or a network has not said
 /// that it no longer uses the memory: allocated memory then stays mapped here until the process
-/// ends, and the caller must keep registered memory valid for as long. Any thread may call it, once.
+/// ends, and the caller must keep registered memory valid for as long. Any thread may call it,
+/// once.
 /// From: MPI_Win_free, and ibv_dereg_mr of verbs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_region_free(region: *mut llcl_region_t) -> llcl_status_t {

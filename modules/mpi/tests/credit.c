@@ -1,7 +1,7 @@
 /* With MPI_THREAD_FUNNELED a thread that waits for credit of a peer on its own node must go on
- * polling MPI, and not sleep for credit (`credit_sleeps`): no other thread may poll. 3 ranks, of which 0 and 1 are on one node
- * (LLCL_NODE_ID=0,0,1). Rank 0 sends messages to rank 1, whose handler does not return until rank 2
- * has read memory of rank 0. */
+ * polling MPI, and not sleep for credit (`credit_sleeps`): no other thread may poll. 3 ranks, of
+ * which 0 and 1 are on one node (LLCL_NODE_ID=0,0,1). Rank 0 sends messages to rank 1, whose
+ * handler does not return until rank 2 has read memory of rank 0. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>

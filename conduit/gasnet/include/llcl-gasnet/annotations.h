@@ -68,7 +68,8 @@
 #define GASNETT_UNUSED_ARGS8(a, b, c, d, e, f, g, h) (GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g), (void)(h))
 
 /* Open MPI's mpi.h defines some of these macros, too. If it comes first, these lines replace its
- * values. If it comes later, it defines them only where PLATFORM_COMPILER_FAMILYID is not defined. */
+ * values. If it comes later, it defines them only where PLATFORM_COMPILER_FAMILYID is not
+ * defined. */
 #define PLATFORM_OS_LINUX 1
 #undef PLATFORM_COMPILER_FAMILYNAME
 #undef PLATFORM_COMPILER_FAMILYID
