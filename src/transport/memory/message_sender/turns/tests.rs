@@ -29,7 +29,7 @@ impl ShortMessage for Message {
 /// A thread that has its turn must not send more slowly than one that is alone: 15 threads would
 /// then not reach .9 of the rate of one.
 #[test]
-fn who_has_the_turn_sends_short_messages_while_others_wait() {
+fn a_thread_in_its_turn_sends_short_messages_while_others_wait() {
     let file = MemoryFile::create().unwrap();
     let own = Control::create(&file, &Config::from_environment().unwrap(), 2).unwrap();
     let area = own.own_message_area();
