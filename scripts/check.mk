@@ -3,7 +3,7 @@
 #   check-more the other checks of a release: models, sanitizers, the simulated network, and the set-ups that check leaves out
 #   check-all  both, and check-wire-table
 CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-examples check-python check-mpi check-install
-MORE = check-wire check-conduit check-loom check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
+MORE = check-wire check-conduit check-loom check-tsan check-asan check-aarch64 check-rust-rest check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
 # For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
@@ -30,6 +30,10 @@ check-rust:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
 	$(CARGO) test --locked --quiet --features simulated
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
+
+check-rust-rest:
+	LLCL_RANKS=all $(CARGO) test --locked --quiet --features simulated --lib coll::simulator::tests::every_
+	@echo "check-rust-rest: passed (algorithms of collectives with every number of ranks up to 33)"
 
 # The number of models is checked first, since a model that is not compiled cannot fail.
 check-loom:

@@ -1,5 +1,6 @@
-//! The problems with which each algorithm is tested: all numbers of ranks up to 33, all roots,
-//! counts around the multiples of a segment, in place and not, equal and varied blocks.
+//! The problems with which each algorithm is tested: numbers of ranks up to 33, all roots, counts
+//! around the multiples of a segment, in place and not, equal and varied blocks. If `LLCL_RANKS` is
+//! "all", sweep() takes every number of ranks, which takes several times as long.
 
 use super::tests::broadcast_to;
 use super::{Random, Table, posted, run, tables};
@@ -45,11 +46,18 @@ pub fn check(algorithm: &Algorithm, problem: &Problem, tables: Option<&[Table]>)
     true
 }
 
+/// The numbers of ranks of most tests: all small ones, and some around powers of two.
+fn some_ranks() -> impl Iterator<Item = usize> {
+    (2..=9).chain([12, 16, 17, 33])
+}
+
 /// Runs the algorithms on all problems.
 pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
+    let all = std::env::var("LLCL_RANKS").is_ok_and(|which| which == "all");
+    let ranks: Vec<usize> = if all { (2..=33).collect() } else { some_ranks().collect() };
     for algorithm in algorithms {
         let (mut turn, mut solved) = (0, 0);
-        for ranks in 2..=33 {
+        for &ranks in &ranks {
             problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
                 solved += u32::from(check(algorithm, problem, tables))
             });
@@ -64,7 +72,7 @@ pub fn sweep<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
 pub fn sweep_posted<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     for algorithm in algorithms {
         let (mut turn, mut solved, mut seen, mut random) = (0, 0, 0, Random::new(1));
-        for ranks in (2..=9).chain([12, 16, 17, 33]) {
+        for ranks in some_ranks() {
             problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
                 seen += 1;
                 // Many ranks take long, since there is a problem for each root.
