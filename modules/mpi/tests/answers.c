@@ -144,13 +144,11 @@ static void asks_of_posts(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    int level, small, large;
+    int small, large;
     llcl_region_t *handle;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    context = start(MPI_THREAD_MULTIPLE);
     LLCL_CHECK(llcl_region_allocate_shared(context, LARGEST + 8, &handle, all));
     region = llcl_region_address(handle);
     LLCL_CHECK(llcl_barrier(context));

@@ -19,17 +19,13 @@ static void wait_for_word(llcl_am_t *message, void *unused)
         usleep(100);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    int level;
-    llcl_context_t *context;
     llcl_region_t *region;
     llcl_remote_t all[3];
     llcl_stats_t stats = LLCL_STATS_INIT;
     uint64_t bytes, one = 1;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    llcl_context_t *context = start(MPI_THREAD_FUNNELED);
     LLCL_CHECK(llcl_region_allocate_shared(context, 64, &region, all));
     own = llcl_region_address(region);
     LLCL_CHECK(llcl_am_register(context, 0, wait_for_word, NULL));

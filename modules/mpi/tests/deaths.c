@@ -116,17 +116,13 @@ static void read_from_dead(llcl_context_t *context, llcl_read_params_t get, llcl
     EXPECT(llcl_peer_alive(context, LIVING) == LLCL_ERR_PEER_DEAD);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    int level;
-    llcl_context_t *context;
     llcl_region_t *region;
     llcl_remote_t all[LIVING + 1];
     static uint64_t words[LARGE / 8];
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    llcl_context_t *context = start(MPI_THREAD_MULTIPLE);
     LLCL_CHECK(llcl_region_allocate_shared(context, LARGE, &region, all));
     *(uint64_t *)llcl_region_address(region) = (uint64_t)rank + 1;
     get.destination = llcl_local_address(words);

@@ -9,6 +9,7 @@
 #include <llcl_mpi.h>
 #include <mpi.h>
 #include <sched.h>
+#include <string.h>
 #include <unistd.h>
 
 #define MANY (1 << 20)
@@ -65,12 +66,9 @@ static int is_mapped(const char *memory)
 
 int main(int argc, char **argv)
 {
-    int level, reads = argc > 1;
-    llcl_context_t *context;
+    int reads = argc > 1 && strcmp(argv[1], "read") == 0;
     llcl_region_t *region, *other;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    llcl_context_t *context = start(MPI_THREAD_MULTIPLE);
     LLCL_CHECK(llcl_region_allocate(context, MANY, 0, &region));
     LLCL_CHECK(llcl_region_allocate(context, MANY, 0, &other));
     char *memory = llcl_region_address(region), *gone = llcl_region_address(other);

@@ -1,7 +1,7 @@
 /* Shared by the tests of this folder. */
 #ifndef EXPECT_H
 #define EXPECT_H
-#include <llcl.h>
+#include <llcl_mpi.h>
 #include <mpi.h>
 #include <stdio.h>
 
@@ -16,5 +16,16 @@ static int rank;
             MPI_Abort(MPI_COMM_WORLD, 1);                                                              \
         }                                                                                              \
     } while (0)
+
+/* Initialises MPI with this level of threads, then the library with all ranks. */
+static inline llcl_context_t *start(int threads)
+{
+    int level;
+    llcl_context_t *context;
+    MPI_Init_thread(NULL, NULL, threads, &level);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    return context;
+}
 
 #endif

@@ -124,15 +124,12 @@ static void read_from_1(llcl_context_t *context, llcl_remote_t source, int wante
 
 int main(int argc, char **argv)
 {
-    int level, wanted = argc > 1 ? atoi(argv[1]) : 0;
-    llcl_context_t *context;
+    int wanted = argc > 1 ? atoi(argv[1]) : 0;
     llcl_region_t *region;
     llcl_remote_t all[2];
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (int at = 0; at < RECEIVES; at++)
         receives[at] = MPI_REQUEST_NULL;
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    llcl_context_t *context = start(MPI_THREAD_MULTIPLE);
     LLCL_CHECK(llcl_am_register(context, HANDLER, handle, NULL));
     LLCL_CHECK(llcl_region_allocate_shared(context, 8, &region, all));
     *(uint64_t *)llcl_region_address(region) = 77;

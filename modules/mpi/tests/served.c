@@ -100,17 +100,14 @@ static int owner_is_awake(void)
     return next_ns < GROWN_NS;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     static char bytes[BYTES];
-    int level, awake = 0;
-    llcl_context_t *context;
+    int awake = 0;
     llcl_region_t *region;
     llcl_remote_t all[2];
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    llcl_context_t *context = start(MPI_THREAD_MULTIPLE);
     LLCL_CHECK(llcl_region_allocate_shared(context, BYTES, &region, all));
     LLCL_CHECK(llcl_barrier(context));
     get.source = all[0];

@@ -12,16 +12,13 @@ enum { SIZE = 4096, READS = 2000 };
 
 static char bytes[READS][SIZE], one[SIZE];
 
-int main(int argc, char **argv)
+int main(void)
 {
-    int level, pids[3];
-    llcl_context_t *context;
+    int pids[3];
     llcl_region_t *region;
     llcl_remote_t all[3];
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    llcl_context_t *context = start(MPI_THREAD_FUNNELED);
     LLCL_CHECK(llcl_region_allocate_shared(context, SIZE, &region, all));
     pids[rank] = getpid();
     LLCL_CHECK(llcl_allgather_bytes(context, &pids[rank], sizeof pids[rank], pids));
