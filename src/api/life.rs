@@ -224,6 +224,8 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
 /// llcl_finalize. llcl_last_error() says which. The context has ended in each case. Ranks that have
 /// not called it find that this rank has left (LLCL_ERR_PEER_DEAD); until then they may touch
 /// memory that this rank had registered.
+/// The time does not bound MPI_Finalize, which waits for the other ranks, and which this function
+/// calls if llcl_init has called MPI_Init_thread.
 /// Threads: as of llcl_finalize.
 /// From: GASPI, where each call takes a time-out.
 #[unsafe(no_mangle)]
