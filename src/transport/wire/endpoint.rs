@@ -111,8 +111,10 @@ struct State {
     posted: Posted,
     batch: Batch,
     events: Events,
-    /// The completions of one round. It is kept to reuse its memory, and is empty between rounds.
+    /// The completions of one round, and packets to send. They are kept to reuse their memory, and
+    /// are empty between rounds.
     ends: Vec<End>,
+    out: Out,
     /// Buffers of commands that nobody waits for any more. The lane may use them until close().
     abandoned: Vec<Box<[u8]>>,
     /// The error with which the wire has failed.
@@ -244,16 +246,17 @@ impl State {
 
 impl Shared {
     /// Posts packets, and queues the frames that the lane does not take.
-    fn send(&self, state: &mut State, out: Out) {
+    fn send(&self, state: &mut State, mut out: Out) {
         if state.failure.is_some() || state.closed {
             return;
         }
-        for (to, packet) in &out {
-            if !state.is_lost(*to) || matches!(packet, Packet::Use(..)) {
-                let answered = state.grants.ride(*to, packet);
-                state.outgoing.add(*to, packet, answered);
+        for (to, packet) in out.drain(..) {
+            if !state.is_lost(to) || matches!(packet, Packet::Use(..)) {
+                let answered = state.grants.ride(to, &packet);
+                state.outgoing.add(to, &packet, answered);
             }
         }
+        state.out = out;
         let State { lane, outgoing, tickets, .. } = &mut *state;
         let mut refused = outgoing.pump(&mut **lane);
         if let Some(tickets) = tickets {
@@ -331,6 +334,7 @@ impl Endpoint {
             batch: Batch::default(),
             events: Events::default(),
             ends: Vec::new(),
+            out: Out::new(),
             abandoned: Vec::new(),
             failure: None,
             asleep: Asleep::No,

@@ -44,7 +44,7 @@ use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::Class;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 mod receiver;
 use receiver::{Knocking, Loan, Receiving};
@@ -166,8 +166,12 @@ pub struct Grants {
     loans: [Loan; LINES],
     knocking: [VecDeque<Knocking>; LINES],
     come: [VecDeque<(u32, OwnedFrame)>; LINES],
-    /// serve() has nothing to do until a packet comes.
+    /// serve() has nothing to do until a packet comes, or until `due`.
     served_all: bool,
+    /// When the first answer of a knock is due that waits for a packet that carries it.
+    due: Option<Instant>,
+    /// How often has_served_all() has not read the clock since it last has.
+    calls: u32,
     /// Peers whose knocks were answered and said that more frames wait, for whoever clears it.
     pub streams: Vec<u32>,
     /// How long a line may wait for granted frames before the receiver lends it a buffer.
@@ -200,6 +204,8 @@ impl Default for Grants {
             knocking: Default::default(),
             come: Default::default(),
             served_all: true,
+            due: None,
+            calls: 0,
             streams: Vec::new(),
             most: [0; LINES],
         }
@@ -298,6 +304,7 @@ impl Grants {
 impl Grants {
     /// A peer has died: nothing is sent to it any more.
     pub fn mark_dead(&mut self, number: u32) {
+        self.served_all = false;
         self.dead.insert(number);
         for line in 0..LINES {
             if let Some(gone) = self.sending.remove(&(number, line)) {
@@ -321,6 +328,7 @@ impl Grants {
         if !self.dead.contains(&number) {
             return;
         }
+        self.served_all = false;
         if let Some(peer) = self.receiving.get_mut(&number) {
             for (free, out) in self.free.iter_mut().zip(&mut peer.out) {
                 *free += std::mem::take(out);

@@ -17,7 +17,7 @@
 
 use super::grants::{Answered, LINES, Line, Packet};
 use super::packet::{FRAME_BEFORE, with_answer};
-use super::pieces::{HEAD, cut, is_whole};
+use super::pieces::{HEAD, cut, is_whole, make_whole};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
 use crate::transport::frame::Class;
@@ -44,20 +44,28 @@ pub struct Outgoing {
     shared_queue: bool,
     /// Number of packets that were ever added; numbers the next one.
     packets: u64,
-    /// The queues that are not empty.
-    queues: BTreeMap<To, VecDeque<Vec<u8>>>,
-    /// The keys of `queues`.
-    waiting: Vec<To>,
+    /// The queues that are not empty, in the order in which they began. Grants and `QUEUED` bound
+    /// their number.
+    queues: Vec<Queue>,
+    /// The queue that has ended last, for its memory.
+    spare: VecDeque<Vec<u8>>,
     /// Number of frames in all queues.
     count: usize,
-    /// Frames that the lane has taken and not completed, by tag, with their receivers.
-    taken: BTreeMap<u64, (To, Vec<u8>)>,
+    /// Frames that the lane has taken and not completed, with their tags, which rise, and their
+    /// receivers. Lanes complete most frames in the order of posting.
+    taken: VecDeque<(u64, To, Vec<u8>)>,
     /// The tag of the next command.
     tags: u64,
     /// On a wire with a shared queue, frames in the classes of knocks that have not ended: for each
     /// peer, and of each class.
     open: BTreeMap<To, usize>,
     opened: [usize; CLASSES],
+}
+
+/// The frames for a peer and class that the lane has not taken.
+struct Queue {
+    to: To,
+    frames: VecDeque<Vec<u8>>,
 }
 
 /// The class of the knocks for a line, and of the frames of this line in a shared queue.
@@ -86,10 +94,10 @@ impl Outgoing {
             frame_most: caps.frame_most,
             shared_queue: caps.shared_queue,
             packets: 0,
-            queues: BTreeMap::new(),
-            waiting: Vec::new(),
+            queues: Vec::new(),
+            spare: VecDeque::new(),
             count: 0,
-            taken: BTreeMap::new(),
+            taken: VecDeque::new(),
             tags: 0,
             open: BTreeMap::new(),
             opened: [0; CLASSES],
@@ -124,28 +132,34 @@ impl Outgoing {
     /// Queues a packet, with the answer of a knock that it carries: behind others in the last frame
     /// that waits, or cut into frames of its own.
     pub fn add(&mut self, peer: u32, packet: &Packet, answered: Option<Answered>) {
-        let to = (peer, class_of(packet));
-        let queue = self.queues.entry(to).or_default();
-        if queue.is_empty() {
-            self.waiting.push(to);
-        }
-        let bytes = with_answer(packet, answered);
-        let mut frames = cut(&bytes, self.packets, self.frame_most).peekable();
-        let most = self.frame_most.min(JOINED);
-        if !CLASS_KNOCKS.contains(&to.1)
-            && let (Some(last), Some(first)) = (queue.back_mut(), frames.peek())
-            && is_whole(last)
-            && is_whole(first)
-            && last.len() + first.len() <= most
-        {
-            last.extend_from_slice(first);
-            frames.next();
-        }
+        let (to, number) = ((peer, class_of(packet)), self.packets);
+        self.packets += 1;
+        let mut bytes = with_answer(packet, answered, HEAD);
+        let at = self.queues.iter().position(|queue| queue.to == to).unwrap_or_else(|| {
+            let frames = std::mem::take(&mut self.spare);
+            self.queues.push(Queue { to, frames });
+            self.queues.len() - 1
+        });
+        let queue = &mut self.queues[at].frames;
         let before = queue.len();
-        queue.extend(frames);
+        if bytes.len() > self.frame_most {
+            queue.extend(cut(&bytes[HEAD..], number, self.frame_most));
+        } else {
+            make_whole(&mut bytes, number);
+            let most = self.frame_most.min(JOINED);
+            match queue.back_mut() {
+                Some(last)
+                    if !CLASS_KNOCKS.contains(&to.1)
+                        && is_whole(last)
+                        && last.len() + bytes.len() <= most =>
+                {
+                    last.extend_from_slice(&bytes);
+                }
+                _ => queue.push_back(bytes),
+            }
+        }
         let added = queue.len() - before;
         self.count += added;
-        self.packets += 1;
         if self.shared_queue && CLASS_KNOCKS.contains(&to.1) {
             *self.open.entry(to).or_default() += added;
             self.opened[to.1 as usize] += added;
@@ -161,51 +175,75 @@ impl Outgoing {
     /// first. Returns the peers for which the lane has failed, with the reason, and discards their
     /// queues.
     pub fn pump(&mut self, lane: &mut dyn WireLane) -> Vec<(u32, String)> {
-        let (mut waiting, mut refused) = (std::mem::take(&mut self.waiting), Vec::new());
-        waiting.sort_unstable_by_key(|(_, class)| *class);
-        for to in waiting {
-            match self.post(lane, to) {
-                Ok(true) => {}
-                Ok(false) => self.waiting.push(to),
-                Err(why) => refused.push((to.0, why)),
-            }
+        let mut refused = Vec::new();
+        if self.queues.is_empty() {
+            return refused;
         }
+        self.queues.sort_by_key(|queue| queue.to.1);
+        let mut queues = std::mem::take(&mut self.queues);
+        queues.retain_mut(|queue| match self.post(lane, queue) {
+            Ok(()) if queue.frames.is_empty() => {
+                self.spare = std::mem::take(&mut queue.frames);
+                false
+            }
+            Ok(()) => true,
+            Err(why) => {
+                refused.push((queue.to.0, why));
+                true
+            }
+        });
+        self.queues = queues;
         refused.iter().for_each(|(peer, _)| self.discard(*peer));
         refused
     }
 
-    /// Posts one queue. Returns whether it is empty now; Err: the reason why the lane has failed.
-    fn post(&mut self, lane: &mut dyn WireLane, to: To) -> Result<bool, String> {
-        let Entry::Occupied(mut entry) = self.queues.entry(to) else { return Ok(true) };
-        let queue = entry.get_mut();
-        while !queue.is_empty() {
-            let piece = |frame: &[u8]| Piece {
+    /// Posts one queue, as much as the lane takes. Err: the reason why the lane has failed.
+    fn post(&mut self, lane: &mut dyn WireLane, queue: &mut Queue) -> Result<(), String> {
+        let Queue { to, frames } = queue;
+        while !frames.is_empty() {
+            let piece = |frame: &Vec<u8>| Piece {
                 address: frame.as_ptr(),
                 size: frame.len() as u64,
                 local: 0,
             };
-            let pieces: Vec<Piece> = queue.iter().take(BATCH).map(|frame| piece(frame)).collect();
-            let command = |(piece, tag)| Command::frame(tag, piece);
-            let commands: Vec<Command> = pieces.iter().zip(self.tags..).map(command).collect();
-            // SAFETY: the frames lie in the queue or in `taken` until done(), or until this ends,
-            // behind close(). Nobody changes those in `taken`, and no vector moves its bytes.
-            let (count, why) = unsafe { lane.post(to.0, to.1, &commands) };
-            for frame in queue.drain(..count.min(commands.len())) {
-                self.count -= 1;
-                self.taken.insert(self.tags, (to, frame));
+            let tried = frames.len().min(BATCH);
+            // SAFETY, of both calls: the frames lie in the queue or in `taken` until done(), or
+            // until this ends, behind close(). Nobody changes those in `taken`, and no vector moves
+            // its bytes.
+            let (count, why) = match &frames[0] {
+                // Most frames leave alone: without vectors of commands.
+                frame if tried == 1 => {
+                    let piece = piece(frame);
+                    unsafe { lane.post(to.0, to.1, &[Command::frame(self.tags, &piece)]) }
+                }
+                _ => {
+                    let pieces: Vec<Piece> = frames.iter().take(tried).map(piece).collect();
+                    let command = |(piece, tag)| Command::frame(tag, piece);
+                    let commands: Vec<Command> =
+                        pieces.iter().zip(self.tags..).map(command).collect();
+                    unsafe { lane.post(to.0, to.1, &commands) }
+                }
+            };
+            let count = count.min(tried);
+            self.count -= count;
+            for frame in frames.drain(..count) {
+                self.taken.push_back((self.tags, *to, frame));
                 self.tags += 1;
             }
-            if count < commands.len() {
-                return if why.is_retry() { Ok(false) } else { Err(format!("{why:?}")) };
+            if count < tried {
+                return if why.is_retry() { Ok(()) } else { Err(format!("{why:?}")) };
             }
         }
-        entry.remove();
-        Ok(true)
+        Ok(())
     }
 
     /// Frees the frame with this tag: the lane has completed its command.
     pub fn done(&mut self, tag: u64) {
-        let Some((to, _)) = self.taken.remove(&tag) else { return };
+        let at = self.taken.binary_search_by_key(&tag, |(tag, ..)| *tag);
+        let Some((_, to, _)) = at.ok().and_then(|at| self.taken.remove(at)) else { return };
+        if !self.shared_queue {
+            return;
+        }
         if let Entry::Occupied(mut open) = self.open.entry(to) {
             *open.get_mut() -= 1;
             self.opened[to.1 as usize] -= 1;
@@ -222,13 +260,12 @@ impl Outgoing {
             let open = self.open.remove(&(peer, class)).unwrap_or(0);
             self.opened[class as usize] -= open;
         }
-        self.queues.retain(|to, _| to.0 != peer);
-        self.count = self.queues.values().map(VecDeque::len).sum();
-        self.waiting.retain(|to| to.0 != peer);
+        self.queues.retain(|queue| queue.to.0 != peer);
+        self.count = self.queues.iter().map(|queue| queue.frames.len()).sum();
     }
 
     /// Number of frames for a peer that the lane has taken and not completed.
     pub fn taken(&self, peer: u32) -> usize {
-        self.taken.values().filter(|((to, _), _)| *to == peer).count()
+        self.taken.iter().filter(|(_, (to, _), _)| *to == peer).count()
     }
 }

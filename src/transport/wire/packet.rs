@@ -75,15 +75,14 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
 impl OwnedFrame {
     /// Encodes a message.
     pub fn of(class: Class, frame: &Frame) -> OwnedFrame {
-        let mut bytes = Vec::with_capacity(FRAME_HEAD + frame.header.len() + frame.payload.len());
-        bytes.extend(frame.id.to_le_bytes());
-        bytes.extend([frame.kind, frame.header.len() as u8]);
-        bytes.extend(frame.label.to_le_bytes());
-        bytes.extend([u8::from(frame.absent), 0]);
-        bytes.extend(frame.tag.to_le_bytes());
-        bytes.extend((frame.payload.len() as u64).to_le_bytes());
-        bytes.extend(frame.header);
-        bytes.extend(frame.payload);
+        let mut head = [0; FRAME_HEAD];
+        head[..2].copy_from_slice(&frame.id.to_le_bytes());
+        (head[2], head[3]) = (frame.kind, frame.header.len() as u8);
+        head[4..6].copy_from_slice(&frame.label.to_le_bytes());
+        head[6] = frame.absent.into();
+        head[8..16].copy_from_slice(&frame.tag.to_le_bytes());
+        head[16..].copy_from_slice(&(frame.payload.len() as u64).to_le_bytes());
+        let bytes = [&head, frame.header, frame.payload].concat();
         OwnedFrame { class, bytes }
     }
 
@@ -133,29 +132,35 @@ impl OwnedFrame {
     }
 }
 
-/// Encodes a packet, and the answer of a knock that it carries.
-pub fn with_answer(packet: &Packet, answered: Option<Answered>) -> Vec<u8> {
-    let mut bytes = bytes_of(packet);
+/// Encodes a packet, and the answer of a knock that it carries, behind `before` zeros.
+pub fn with_answer(packet: &Packet, answered: Option<Answered>, before: usize) -> Vec<u8> {
+    let mut bytes = encoded(packet, before);
     if let Some((line, number)) = answered {
-        bytes[3] = 1 + line as u8;
-        bytes.extend(number.to_le_bytes());
+        bytes[before + 3] = 1 + line as u8;
+        bytes.extend_from_slice(&number.to_le_bytes());
     }
     bytes
 }
 
 /// Encodes a packet.
 pub fn bytes_of(packet: &Packet) -> Vec<u8> {
+    encoded(packet, 0)
+}
+
+fn encoded(packet: &Packet, before: usize) -> Vec<u8> {
     let make =
         |what: u8, owned: Option<&OwnedFrame>, line: Option<Line>, demand, numbers: &[u64]| {
             let class = owned.map_or(NONE, |owned| owned.class as u8);
             let message = owned.map_or(&[][..], |owned| &owned.bytes);
             // All of it at once, also what with_answer() adds: each growth is a call of malloc.
-            let most = HEAD + 8 * numbers.len() + message.len() + ANSWERED;
+            let most = before + HEAD + 8 * numbers.len() + message.len() + ANSWERED;
             let mut bytes = Vec::with_capacity(most);
-            bytes.extend([what, class, line.map_or(NONE, |line| line as u8), 0]);
-            bytes.extend((demand as u32).to_le_bytes());
-            numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
-            bytes.extend(message);
+            bytes.resize(before, 0);
+            let [a, b, c, d] = (demand as u32).to_le_bytes();
+            let line = line.map_or(NONE, |line| line as u8);
+            bytes.extend_from_slice(&[what, class, line, 0, a, b, c, d]);
+            numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+            bytes.extend_from_slice(message);
             bytes
         };
     match packet {

@@ -13,6 +13,7 @@
 //! Pieces arrive in any order. A receiver keeps incomplete packets; credits and the number of its
 //! own requests limit how many there are.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// "LLW2".
@@ -25,24 +26,36 @@ pub const LEAST: usize = 512;
 /// to this rank's requests.
 const PARTIAL: usize = 1024;
 
+/// The head of a piece that begins at `at` of packet `number`, which has `whole` bytes.
+fn head(whole: usize, number: u64, at: usize) -> [u8; HEAD] {
+    let mut head = [0; HEAD];
+    head[..4].copy_from_slice(&MAGIC.to_le_bytes());
+    head[4..8].copy_from_slice(&(whole as u32).to_le_bytes());
+    head[8..16].copy_from_slice(&number.to_le_bytes());
+    head[16..20].copy_from_slice(&(at as u32).to_le_bytes());
+    head
+}
+
+/// Makes a packet a frame with one piece. `frame`: HEAD bytes for the head, and the packet.
+pub fn make_whole(frame: &mut [u8], number: u64) {
+    let head = head(frame.len() - HEAD, number, 0);
+    frame[..HEAD].copy_from_slice(&head);
+}
+
 /// Cuts a packet into frames of at most `most` bytes.
 pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Vec<u8>> + '_ {
     let room = most - HEAD;
-    packet.chunks(room).enumerate().map(move |(at, piece)| {
-        let mut frame = Vec::with_capacity(HEAD + piece.len());
-        frame.extend(MAGIC.to_le_bytes());
-        frame.extend((packet.len() as u32).to_le_bytes());
-        frame.extend(number.to_le_bytes());
-        frame.extend(((at * room) as u32).to_le_bytes());
-        frame.extend([0; 4]);
-        frame.extend(piece);
-        frame
-    })
+    packet
+        .chunks(room)
+        .enumerate()
+        .map(move |(at, piece)| [&head(packet.len(), number, at * room)[..], piece].concat())
 }
 
 /// The number of four bytes at `at` of a frame that has them.
 fn word(frame: &[u8], at: usize) -> u32 {
-    frame[at..at + 4].iter().rev().fold(0, |n, b| n << 8 | u32::from(*b))
+    let mut word = [0; 4];
+    word.copy_from_slice(&frame[at..at + 4]);
+    u32::from_le_bytes(word)
 }
 
 /// Whether a frame of cut(), perhaps with others behind it, begins with a whole packet.
@@ -100,12 +113,12 @@ fn piece(frame: &[u8], most: usize) -> Result<Piece<'_>, String> {
 impl Joins {
     /// Adds a received frame. Some: the packet that is complete now. Err: what is wrong with the
     /// frame. `most`: most bytes of a packet.
-    pub fn take(
+    pub fn take<'f>(
         &mut self,
         from: u32,
-        frame: &[u8],
+        frame: &'f [u8],
         most: usize,
-    ) -> Result<Option<Vec<u8>>, String> {
+    ) -> Result<Option<Cow<'f, [u8]>>, String> {
         let Piece { whole, number, begin, bytes } = piece(frame, most)?;
         if bytes.len() == whole {
             return Ok(Some(bytes.into()));
@@ -129,7 +142,7 @@ impl Joins {
         if partial.missing > 0 {
             return Ok(None);
         }
-        Ok(self.0.remove(&key).map(|partial| partial.bytes))
+        Ok(self.0.remove(&key).map(|partial| partial.bytes.into()))
     }
 
     /// Drops the incomplete packets of a sender from which nothing arrives any more.
@@ -155,7 +168,7 @@ mod tests {
         let (mut rest, mut joins) = (&frame[..], Joins::default());
         for packet in packets {
             let (first, others) = split(rest);
-            assert_eq!(joins.take(7, first, 100).unwrap().as_deref(), Some(packet));
+            assert_eq!(joins.take(7, first, 100), Ok(Some(packet.into())));
             rest = others;
         }
         assert!(rest.is_empty());
@@ -179,7 +192,7 @@ mod tests {
         all.reverse();
         all.swap(1, 4);
         for frame in &all {
-            whole.extend(joins.take(7, frame, 100).unwrap());
+            whole.extend(joins.take(7, frame, 100).unwrap().map(Cow::into_owned));
         }
         whole.sort_by_key(Vec::len);
         assert_eq!(whole, packets);
@@ -192,7 +205,7 @@ mod tests {
         let mut joins = Joins::default();
         assert_eq!(joins.take(1, &ours[0], 100), Ok(None));
         assert_eq!(joins.take(2, &theirs[1], 100), Ok(None));
-        assert_eq!(joins.take(2, &theirs[0], 100), Ok(Some(vec![2; 20])));
+        assert_eq!(joins.take(2, &theirs[0], 100), Ok(Some(vec![2; 20].into())));
         joins.forget(1);
         assert_eq!(joins.take(1, &ours[1], 100), Ok(None), "the first one is forgotten");
     }

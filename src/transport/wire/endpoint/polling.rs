@@ -54,14 +54,14 @@ unsafe impl Send for Events {}
 
 impl State {
     /// Whether a round has nothing to do unless the lane has an event. A peer that waits for a
-    /// receipt needs no term: it waits only while frames of it are missing or in no slot, and then
-    /// `grants` has not served all.
-    fn is_settled(&self) -> bool {
-        self.grants.has_served_all()
-            && self.outgoing.waiting() == 0
+    /// receipt needs no term: it waits only while frames of it are missing, and then one comes, or
+    /// in no slot, and then `grants` has not served all.
+    fn is_settled(&mut self) -> bool {
+        self.outgoing.waiting() == 0
             && self.tickets.is_none()
             && self.lost.is_empty()
             && self.refused.is_empty()
+            && self.grants.has_served_all()
     }
 
     /// Handles the packets of a received frame. Held: the frame is given back later.
@@ -195,7 +195,8 @@ impl Shared {
         let mut events = std::mem::take(&mut state.events.0);
         let ends = std::mem::take(&mut state.ends);
         let answers = std::mem::take(&mut state.asides);
-        let mut results = Results { ends, answers, ..Results::default() };
+        let out = std::mem::take(&mut state.out);
+        let mut results = Results { ends, answers, out, ..Results::default() };
         let failed_before = state.failure.is_some();
         let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
@@ -206,6 +207,7 @@ impl Shared {
         let rings = self.hand_over(&mut ends);
         state.ends = ends;
         if count == 0 && answers.is_empty() && state.is_settled() {
+            state.out = out;
             return false;
         }
         let State { grants, receipts, lane, tickets, .. } = state;

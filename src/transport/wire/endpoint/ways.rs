@@ -136,17 +136,18 @@ impl Endpoint {
 
     /// See `Carrier::put`. `medium`: most bytes of payload of a small slot of the peer.
     pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
-        let mut out = Out::new();
         let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
-        match line_of(class, frame.payload.len(), medium) {
-            None => out.push((to, Packet::Frame(None, OwnedFrame::of(class, frame)))),
-            Some(line) if !state.has_room(to, line, class, size) => {
-                state.refuse(Refused(to, line, class, size));
-                return false;
-            }
-            Some(line) => {
-                state.send(to, line, OwnedFrame::of(class, frame), &mut out);
-            }
+        let line = line_of(class, frame.payload.len(), medium);
+        if let Some(line) = line
+            && !state.has_room(to, line, class, size)
+        {
+            state.refuse(Refused(to, line, class, size));
+            return false;
+        }
+        let (mut out, frame) = (std::mem::take(&mut state.out), OwnedFrame::of(class, frame));
+        match line {
+            None => out.push((to, Packet::Frame(None, frame))),
+            Some(line) => state.send(to, line, frame, &mut out),
         }
         self.shared.send_and_wake(state, out);
         true

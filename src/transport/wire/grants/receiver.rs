@@ -1,7 +1,8 @@
 //! The receiver's side: received knocks and frames, and the buffers that are granted for them.
 
 use super::*;
-use std::time::Instant;
+use crate::util::backoff::looks;
+use std::cell::LazyCell;
 
 /// What a receiver keeps of a peer.
 #[derive(Default)]
@@ -40,11 +41,11 @@ impl Receiving {
         }
     }
 
-    /// Whether the peer must be told the answers by a message of their own.
-    fn is_due(&self, ride: Duration) -> bool {
+    /// When the peer must be told the answers by a message of their own.
+    fn due(&self, ride: Duration) -> Option<Instant> {
         let untold = |line: usize| self.quiet[line] && self.along[line] == 0;
-        let limit = if (0..LINES).any(untold) { ride } else { ride.saturating_mul(ALONG) };
-        self.since.is_some_and(|since| since.elapsed() >= limit)
+        let limit = || if (0..LINES).any(untold) { ride } else { ride.saturating_mul(ALONG) };
+        self.since.and_then(|since| since.checked_add(limit()))
     }
 
     fn is_needed(&self) -> bool {
@@ -170,21 +171,34 @@ impl Grants {
                 self.answer_knocks(line, back);
             }
         }
+        self.due = None;
+        let now = LazyCell::new(Instant::now);
         for (number, peer) in &mut self.receiving {
-            peer.news |= peer.is_due(self.ride);
+            let due = peer.due(self.ride);
+            peer.news |= due.is_some_and(|due| due <= *now);
             if peer.news && !peer.reporting {
                 (peer.news, peer.reporting) = (false, true);
                 peer.forget_quiet();
                 out.push((*number, Packet::Grants(peer.answered, peer.granted)));
+            } else if !peer.news {
+                self.due = self.due.into_iter().chain(due).min();
             }
         }
         self.receiving.retain(|_, peer| peer.is_needed());
-        self.served_all = self.receiving.is_empty() && (0..LINES).all(|line| self.is_idle(line));
+        self.served_all = (0..LINES).all(|line| self.is_idle(line));
     }
 
-    /// Whether serve() has nothing to do.
-    pub fn has_served_all(&self) -> bool {
-        self.served_all
+    /// Whether serve() has nothing to do until a packet comes. While answers of knocks wait for a
+    /// packet, only one of looks() calls reads the clock: a thread that polls asks so often in a
+    /// row.
+    pub fn has_served_all(&mut self) -> bool {
+        let Some(due) = self.due.filter(|_| self.served_all) else { return self.served_all };
+        self.calls += 1;
+        if self.calls < looks() {
+            return true;
+        }
+        self.calls = 0;
+        Instant::now() < due
     }
 
     /// The answer of a knock that a packet to a peer carries; it counts as sent, see also

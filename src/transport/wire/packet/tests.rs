@@ -52,11 +52,11 @@ fn packets_come_as_they_were_sent() {
         assert!(same(&packet_of(&bytes, MEDIUM).unwrap(), packet), "{packet:?}");
     }
     for (packet, line) in packets.iter().zip((0..LINES).cycle()) {
-        let bytes = with_answer(packet, Some((line, 1 << 50)));
+        let bytes = with_answer(packet, Some((line, 1 << 50)), 0);
         let (answered, came) = answer_and_packet_of(&bytes, MEDIUM).unwrap();
         assert!(bytes.len() <= MOST && same(&came, packet), "{packet:?}");
         assert_eq!(answered, Some((line, 1 << 50)));
-        let plain = answer_and_packet_of(&with_answer(packet, None), MEDIUM).unwrap();
+        let plain = answer_and_packet_of(&with_answer(packet, None, 0), MEDIUM).unwrap();
         assert!(plain.0.is_none() && same(&plain.1, packet));
     }
     let sent = owned(Class::Requests, 5, 9);
@@ -95,7 +95,7 @@ fn no_bytes_are_trusted() {
     ];
     for packet in &packets {
         for answered in [None, Some((5, 3))] {
-            let good = with_answer(packet, answered);
+            let good = with_answer(packet, answered, 0);
             for size in 0..good.len() {
                 let cut = answer_and_packet_of(&good[..size], MEDIUM);
                 assert!(cut.is_err(), "{size} bytes of {packet:?}");
