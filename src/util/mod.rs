@@ -29,6 +29,7 @@ pub mod rendezvous;
 pub mod reserve;
 pub mod rounding;
 pub mod shared_object;
+pub mod small_map;
 pub mod socket;
 pub mod status;
 pub mod sync;

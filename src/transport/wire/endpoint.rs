@@ -151,6 +151,8 @@ struct Results {
     ends: Vec<End>,
     /// Signals whose bytes have come.
     signals: Vec<Come>,
+    /// There were events beside ends of commands and of service.
+    others: bool,
 }
 
 impl State {

@@ -42,8 +42,8 @@ use super::packet::OwnedFrame;
 use super::tickets::Use;
 use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::Class;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::util::small_map::SmallMap;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 mod receiver;
@@ -154,13 +154,13 @@ impl Sending {
 
 /// Both sides of one rank.
 pub struct Grants {
-    sending: BTreeMap<(u32, Line), Sending>,
+    sending: SmallMap<(u32, Line), Sending>,
     /// Frames of a line that wait, without the first of each peer.
     waiting: [usize; LINES],
     /// Records of a line in `sending`.
     open: [usize; LINES],
     knocks: u64,
-    receiving: BTreeMap<u32, Receiving>,
+    receiving: SmallMap<u32, Receiving>,
     dead: BTreeSet<u32>,
     free: [usize; LINES],
     loans: [Loan; LINES],
@@ -191,11 +191,11 @@ pub type Out = Vec<(u32, Packet)>;
 impl Default for Grants {
     fn default() -> Grants {
         Grants {
-            sending: BTreeMap::new(),
+            sending: SmallMap::default(),
             waiting: [0; LINES],
             open: [0; LINES],
             knocks: 0,
-            receiving: BTreeMap::new(),
+            receiving: SmallMap::default(),
             dead: BTreeSet::new(),
             free: std::array::from_fn(buffers_of),
             loans: Default::default(),
@@ -218,7 +218,7 @@ impl Grants {
     pub fn has_room(&self, to: u32, line: Line) -> bool {
         let kind = line / (LINES / 2);
         let left = SHARED[kind].saturating_sub(self.waiting[line]);
-        match self.sending.get(&(to, line)) {
+        match self.sending.get((to, line)) {
             Some(peer) => peer.waiting.len() <= DEPTH.min(left.div_ceil(2)),
             None => self.dead.contains(&to) || self.open[line] < SENDING[kind],
         }
@@ -230,15 +230,14 @@ impl Grants {
         if self.dead.contains(&to) {
             return false;
         }
-        match self.sending.get_mut(&(to, line)) {
+        match self.sending.get_mut((to, line)) {
             Some(peer) => {
                 self.waiting[line] += usize::from(!peer.waiting.is_empty());
                 peer.waiting.push_back(frame);
             }
             None => {
                 self.open[line] += 1;
-                let waiting = VecDeque::new();
-                self.knock(to, line, Sending { waiting, knock: 0 }, Some(frame), out);
+                self.knock(to, line, Some(frame), out);
             }
         }
         true
@@ -246,32 +245,26 @@ impl Grants {
 
     /// Whether a knock to a peer is under way.
     pub fn knocks(&self, to: u32, line: Line) -> bool {
-        self.sending.contains_key(&(to, line))
+        self.sending.contains((to, line))
     }
 
     /// Whether a peer has been sent all that was taken for it.
     pub fn has_sent_all(&self, to: u32) -> bool {
-        self.sending.range((to, 0)..(to, LINES)).next().is_none()
+        self.sending.keys().all(|(peer, _)| peer != to)
     }
 
     /// Knocks with the first frame of those that wait, which is not among them any more.
-    fn knock(
-        &mut self,
-        to: u32,
-        line: Line,
-        mut peer: Sending,
-        mut first: Option<OwnedFrame>,
-        out: &mut Out,
-    ) {
+    fn knock(&mut self, to: u32, line: Line, mut first: Option<OwnedFrame>, out: &mut Out) {
+        self.knocks += 1;
+        let begin = || Sending { waiting: VecDeque::new(), knock: 0 };
+        let peer = self.sending.get_or_insert_with((to, line), begin);
         if let Some(large) = first.take_if(|first| first.size() > KNOCK) {
             self.waiting[line] += usize::from(!peer.waiting.is_empty());
             peer.waiting.push_front(large);
         }
-        self.knocks += 1;
         peer.knock = self.knocks;
         let knock = Knock { number: self.knocks, demand: peer.waiting.len(), first };
         out.push((to, Packet::Knock(line, knock)));
-        self.sending.insert((to, line), peer);
     }
 
     /// A packet has brought the answer of a knock.
@@ -281,12 +274,10 @@ impl Grants {
 
     /// A knock was answered. If it is the one under way, sends the frames that have grants.
     fn granted(&mut self, to: u32, line: Line, (answered, granted): (u64, u64), out: &mut Out) {
-        let Entry::Occupied(entry) = self.sending.entry((to, line)) else { return };
-        if entry.get().knock != answered {
+        let Some(peer) = self.sending.get_mut((to, line)) else { return };
+        if peer.knock != answered {
             return;
         }
-        let mut peer = entry.remove();
-        self.has_read(to, answered);
         self.waiting[line] -= peer.beside_the_first();
         let count = peer.waiting.len().min(granted as usize);
         let frames = peer.waiting.drain(..count);
@@ -294,9 +285,13 @@ impl Grants {
         let first = peer.waiting.pop_front();
         self.waiting[line] += peer.beside_the_first();
         match first {
-            None => self.open[line] -= 1,
-            first => self.knock(to, line, peer, first, out),
+            None => {
+                self.open[line] -= 1;
+                self.sending.remove((to, line));
+            }
+            first => self.knock(to, line, first, out),
         }
+        self.has_read(to, answered);
     }
 }
 
@@ -307,12 +302,12 @@ impl Grants {
         self.served_all = false;
         self.dead.insert(number);
         for line in 0..LINES {
-            if let Some(gone) = self.sending.remove(&(number, line)) {
+            if let Some(gone) = self.sending.remove((number, line)) {
                 self.open[line] -= 1;
                 self.waiting[line] -= gone.beside_the_first();
             }
         }
-        if let Some(peer) = self.receiving.get_mut(&number) {
+        if let Some(peer) = self.receiving.get_mut(number) {
             (peer.news, peer.reporting) = (false, false);
             peer.forget_quiet();
         }
@@ -329,7 +324,7 @@ impl Grants {
             return;
         }
         self.served_all = false;
-        if let Some(peer) = self.receiving.get_mut(&number) {
+        if let Some(peer) = self.receiving.get_mut(number) {
             for (free, out) in self.free.iter_mut().zip(&mut peer.out) {
                 *free += std::mem::take(out);
             }
@@ -339,7 +334,7 @@ impl Grants {
     /// Buffers that the dead were granted and that nobody else may use, since they may still be
     /// used.
     pub fn slots_retired(&self) -> usize {
-        let of = |number: &u32| self.receiving.get(number).map_or(0, |peer| peer.out.iter().sum());
+        let of = |number: &u32| self.receiving.get(*number).map_or(0, |peer| peer.out.iter().sum());
         self.dead.iter().map(of).sum()
     }
 }

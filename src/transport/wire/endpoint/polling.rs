@@ -53,7 +53,8 @@ impl Default for Events {
 unsafe impl Send for Events {}
 
 impl State {
-    /// Whether a round has nothing to do unless the lane has an event. A peer that waits for a
+    /// Whether a round has nothing to do unless the lane has an event, beside ends of commands and
+    /// of service. A peer that waits for a
     /// receipt needs no term: it waits only while frames of it are missing, and then one comes, or
     /// in no slot, and then `grants` has not served all.
     fn is_settled(&mut self) -> bool {
@@ -130,6 +131,7 @@ impl Shared {
 
     fn event(&self, state: &mut State, event: &Event, results: &mut Results) {
         let peer = event.peer;
+        results.others |= !matches!(event.event, Event::DONE | Event::SERVED);
         match event.event {
             Event::DONE if Posted::is_tag(event.tag) => {
                 results.ends.extend(state.posted.end(event));
@@ -203,12 +205,16 @@ impl Shared {
             self.event(state, event, &mut results);
         }
         state.events.0 = events;
-        let Results { mut out, mut answers, mut ends, signals } = results;
+        let Results { mut out, mut answers, mut ends, signals, others } = results;
         let rings = self.hand_over(&mut ends);
         state.ends = ends;
-        if count == 0 && answers.is_empty() && state.is_settled() {
+        if !others && out.is_empty() && answers.is_empty() && state.is_settled() {
             state.out = out;
-            return false;
+            drop(guard);
+            if rings {
+                self.ring(Sleeper::Progress);
+            }
+            return count > 0;
         }
         let State { grants, receipts, lane, tickets, .. } = state;
         let (into_slot, mut back) =

@@ -114,7 +114,7 @@ impl Grants {
         match packet {
             Packet::Frame(None, owned) => return Ok(Taken::Aside(owned)),
             Packet::Frame(Some(line), owned) => {
-                let peer = self.receiving.get_mut(&from).filter(|peer| peer.out[line] > 0);
+                let peer = self.receiving.get_mut(from).filter(|peer| peer.out[line] > 0);
                 let Some(peer) = peer else {
                     return Err(format!("a frame of line {line} that was not granted"));
                 };
@@ -137,7 +137,7 @@ impl Grants {
                 out.push((from, Packet::Taken));
             }
             Packet::Taken => {
-                if let Some(peer) = self.receiving.get_mut(&from) {
+                if let Some(peer) = self.receiving.get_mut(from) {
                     peer.reporting = false;
                 }
             }
@@ -173,18 +173,18 @@ impl Grants {
         }
         self.due = None;
         let now = LazyCell::new(Instant::now);
-        for (number, peer) in &mut self.receiving {
+        for (number, peer) in self.receiving.iter_mut() {
             let due = peer.due(self.ride);
             peer.news |= due.is_some_and(|due| due <= *now);
             if peer.news && !peer.reporting {
                 (peer.news, peer.reporting) = (false, true);
                 peer.forget_quiet();
-                out.push((*number, Packet::Grants(peer.answered, peer.granted)));
+                out.push((number, Packet::Grants(peer.answered, peer.granted)));
             } else if !peer.news {
                 self.due = self.due.into_iter().chain(due).min();
             }
         }
-        self.receiving.retain(|_, peer| peer.is_needed());
+        self.receiving.retain(Receiving::is_needed);
         self.served_all = (0..LINES).all(|line| self.is_idle(line));
     }
 
@@ -204,12 +204,12 @@ impl Grants {
     /// The answer of a knock that a packet to a peer carries; it counts as sent, see also
     /// carries_perhaps().
     pub fn ride(&mut self, to: u32, packet: &Packet) -> Option<Answered> {
-        let peer = self.receiving.get_mut(&to)?;
+        let peer = self.receiving.get_mut(to)?;
         if let Some(line) = (0..LINES).find(|line| peer.quiet[*line] && carries(packet, *line)) {
             let answered = (line, peer.answered[line]);
             peer.told(line);
             if !peer.is_needed() {
-                self.receiving.remove(&to);
+                self.receiving.remove(to);
             }
             return Some(answered);
         }
@@ -222,11 +222,11 @@ impl Grants {
 
     /// A peer has answered a knock of this rank, and so knows the answer that the knock carried.
     pub(super) fn has_read(&mut self, from: u32, knock: u64) {
-        let Some(peer) = self.receiving.get_mut(&from) else { return };
+        let Some(peer) = self.receiving.get_mut(from) else { return };
         if let Some(line) = peer.along.iter().position(|along| *along == knock) {
             peer.told(line);
             if !peer.is_needed() {
-                self.receiving.remove(&from);
+                self.receiving.remove(from);
             }
         }
     }
@@ -264,7 +264,7 @@ impl Grants {
         let may = |grants: &Grants, it: &Knocking| {
             it.knock.number == 0
                 || grants.receiving.len() < RECORDS
-                || grants.receiving.contains_key(&it.from)
+                || grants.receiving.contains(it.from)
         };
         while self.free[line] > 0
             && let Some(at) = self.knocking[line].iter().position(|it| may(self, it))
@@ -285,7 +285,7 @@ impl Grants {
                 }
                 let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
                 let share = demand.min(share);
-                let peer = self.receiving.entry(from).or_default();
+                let peer = self.receiving.get_or_insert_with(from, Receiving::default);
                 self.free[line] -= share;
                 peer.out[line] += share;
                 (peer.answered[line], peer.granted[line]) = (number, share as u64);
@@ -305,7 +305,7 @@ impl Grants {
 
     /// Whether all that a peer has sent and that was granted to it lies in slots.
     pub fn has_delivered_all(&self, from: u32) -> bool {
-        self.receiving.get(&from).is_none_or(Receiving::has_come)
+        self.receiving.get(from).is_none_or(Receiving::has_come)
             && self.come.iter().flatten().all(|(of, _)| *of != from)
             && self.knocking.iter().flatten().all(|knocking| knocking.from != from)
     }

@@ -12,7 +12,7 @@ impl Grants {
     /// Grants that a peer has, or will have, and has not used.
     #[cfg(feature = "simulated")]
     pub fn granted_to(&self, peer: u32) -> usize {
-        self.receiving.get(&peer).map_or(0, |peer| peer.out.iter().sum())
+        self.receiving.get(peer).map_or(0, |peer| peer.out.iter().sum())
     }
 }
 

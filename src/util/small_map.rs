@@ -1,0 +1,122 @@
+//! A map that has few entries at most times. A search compares the keys one after the other, which
+//! takes less than a search of a tree as long as there are some tens. Insertions and removals move
+//! one entry at most.
+
+/// See the head of the file. The order of the entries changes with each removal.
+pub struct SmallMap<K, V> {
+    keys: Vec<K>,
+    /// At the same indices.
+    values: Vec<V>,
+}
+
+impl<K, V> Default for SmallMap<K, V> {
+    fn default() -> SmallMap<K, V> {
+        SmallMap { keys: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl<K: Copy + Eq, V> SmallMap<K, V> {
+    #[inline]
+    fn find(&self, key: K) -> Option<usize> {
+        self.keys.iter().position(|it| *it == key)
+    }
+
+    pub fn get(&self, key: K) -> Option<&V> {
+        self.find(key).map(|at| &self.values[at])
+    }
+
+    pub fn get_mut(&mut self, key: K) -> Option<&mut V> {
+        self.find(key).map(|at| &mut self.values[at])
+    }
+
+    pub fn contains(&self, key: K) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// The value of a key, which is added with the value of `make` if it is not there.
+    pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
+        let at = self.find(key).unwrap_or_else(|| {
+            self.keys.push(key);
+            self.values.push(make());
+            self.keys.len() - 1
+        });
+        &mut self.values[at]
+    }
+
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        self.find(key).map(|at| {
+            self.keys.swap_remove(at);
+            self.values.swap_remove(at)
+        })
+    }
+
+    /// Removes the entries for which `keep` returns false.
+    pub fn retain(&mut self, keep: impl Fn(&V) -> bool) {
+        // Backwards, since swap_remove() moves the last entry to the place of the removed one.
+        for at in (0..self.keys.len()).rev() {
+            if !keep(&self.values[at]) {
+                self.keys.swap_remove(at);
+                self.values.swap_remove(at);
+            }
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = K> + '_ {
+        self.keys.iter().copied()
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &V> + '_ {
+        self.values.iter()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> + '_ {
+        self.keys.iter().copied().zip(&mut self.values)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn it_has_the_entries_of_a_tree() {
+        let (mut map, mut tree, mut random) = (SmallMap::default(), BTreeMap::new(), 7_u64);
+        let mut below = |most| {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(99);
+            (random >> 33) % most
+        };
+        for _ in 0..10_000 {
+            let (key, value) = (below(20), below(100));
+            match below(4) {
+                0 => assert_eq!(map.remove(key), tree.remove(&key)),
+                1 if value < 5 => {
+                    map.retain(|it| it % 3 != 0);
+                    tree.retain(|_, it| *it % 3 != 0);
+                }
+                1 => assert_eq!(map.get_mut(key), tree.get_mut(&key)),
+                _ => {
+                    *map.get_or_insert_with(key, || 1) += value;
+                    *tree.entry(key).or_insert(1) += value;
+                }
+            }
+            assert_eq!((map.len(), map.is_empty()), (tree.len(), tree.is_empty()));
+            assert_eq!(
+                (map.get(key), map.contains(key)),
+                (tree.get(&key), tree.contains_key(&key))
+            );
+            let mut all: Vec<_> = map.iter_mut().map(|(key, value)| (key, *value)).collect();
+            assert!(map.keys().zip(map.values().copied()).eq(all.iter().copied()));
+            all.sort_unstable();
+            assert!(all.into_iter().eq(tree.iter().map(|(key, value)| (*key, *value))));
+        }
+    }
+}
