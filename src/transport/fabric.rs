@@ -251,6 +251,11 @@ impl Fabric {
         self.wire.as_ref().is_some_and(Endpoint::help_aside)
     }
 
+    /// See Endpoint::leave().
+    pub fn leave_wire(&self) {
+        self.wire.iter().for_each(Endpoint::leave);
+    }
+
     /// Whether threads that wait should call help_wire().
     #[inline]
     pub fn has_silent_wire(&self) -> bool {

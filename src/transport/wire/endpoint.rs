@@ -8,6 +8,7 @@
 //! the wire as well (`polling`).
 
 mod closing;
+mod helpers;
 mod news;
 mod polling;
 mod signals;
@@ -29,12 +30,13 @@ use crate::util::backoff::{Backoff, looks};
 use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet, this_thread};
+use helpers::{Helper, Helpers};
 pub use news::{Deliver, News, Signalled, Unreachable};
 #[cfg(test)]
 pub use news::{no_news, no_slot};
 use once_cell::race::OnceBox;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -82,8 +84,7 @@ struct Shared {
     wanted: AtomicU32,
     /// The last arm() named no descriptor.
     naps: AtomicBool,
-    /// Which thread has polled since the polling thread looked last: NOBODY, PROGRESS or PROGRAM.
-    helped: AtomicU8,
+    helpers: Helpers,
     wake: Wake,
     unreachable: OnceBox<Unreachable>,
     signalled: OnceBox<Signalled>,
@@ -352,7 +353,7 @@ impl Endpoint {
             state,
             wanted: AtomicU32::new(0),
             naps: AtomicBool::new(false),
-            helped: AtomicU8::new(polling::NOBODY),
+            helpers: Helpers::default(),
             wake,
             unreachable: OnceBox::new(),
             signalled: OnceBox::new(),

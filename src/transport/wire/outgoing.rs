@@ -207,23 +207,21 @@ impl Outgoing {
                 local: 0,
             };
             let tried = frames.len().min(BATCH);
-            // SAFETY, of both calls: the frames lie in the queue or in `taken` until done(), or
-            // until this ends, behind close(). Nobody changes those in `taken`, and no vector moves
-            // its bytes.
-            let (count, why) = match &frames[0] {
-                // Most frames leave alone: without vectors of commands.
-                frame if tried == 1 => {
-                    let piece = piece(frame);
-                    unsafe { lane.post(to.0, to.1, &[Command::frame(self.tags, &piece)]) }
-                }
-                _ => {
-                    let pieces: Vec<Piece> = frames.iter().take(tried).map(piece).collect();
-                    let command = |(piece, tag)| Command::frame(tag, piece);
-                    let commands: Vec<Command> =
-                        pieces.iter().zip(self.tags..).map(command).collect();
-                    unsafe { lane.post(to.0, to.1, &commands) }
-                }
+            let (first, pieces, several): (_, Vec<Piece>, Vec<Command>);
+            let only = piece(&frames[0]);
+            let commands = if tried == 1 {
+                // Most frames leave alone: without vectors.
+                first = [Command::frame(self.tags, &only)];
+                &first[..]
+            } else {
+                pieces = frames.iter().take(tried).map(piece).collect();
+                let command = |(piece, tag)| Command::frame(tag, piece);
+                several = pieces.iter().zip(self.tags..).map(command).collect();
+                &several[..]
             };
+            // SAFETY: the frames lie in the queue or in `taken` until done(), or until this ends,
+            // behind close(). Nobody changes those in `taken`, and no vector moves its bytes.
+            let (count, why) = unsafe { lane.post(to.0, to.1, commands) };
             let count = count.min(tried);
             self.count -= count;
             for frame in frames.drain(..count) {

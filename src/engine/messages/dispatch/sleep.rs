@@ -61,7 +61,7 @@ impl Dispatcher {
 
     /// How long a thread may sleep after ask_wake_for_slots(), which has returned `all_ring`, and
     /// after the fence of arm().
-    fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
+    pub(in crate::engine) fn time_without(&self, longest: Duration, all_ring: bool) -> Duration {
         match self.post.send_parked() {
             Some(0) if all_ring || !self.post.parked.any() => longest,
             // Nobody rings for a peer, or the thread that sends them may have looked before the
@@ -105,6 +105,7 @@ impl Dispatcher {
     /// To be called by a thread that has helped, before it sleeps: wakes the threads that nap
     /// because it helped, so that they look for messages again.
     pub fn wake_napping_threads(&self) {
+        self.post.routes.fabric().leave_wire();
         if self.naps[0].load(Ordering::Relaxed) {
             self.post.routes.fabric().own_words().requests.bell().ring();
         }

@@ -5,9 +5,10 @@
 //! the polling thread waits for it in order to poll. A thread that waits for the lock in order to
 //! post counts itself in `wanted`; application threads do not poll while the count is not 0.
 //!
-//! An application thread that stops polling tells nobody. The polling thread notices: while
-//! application threads poll it sleeps, for `BESIDE` at first and twice as long each time, up to
-//! `BESIDE_MOST`. When none has polled since its last look it polls again. It then stays awake
+//! While application threads poll, the polling thread sleeps, for `BESIDE` at first and twice as
+//! long each time, up to `BESIDE_MOST`. A thread that falls asleep wakes it (`leave`); one that
+//! stops polling in another way, for instance since it computes, tells nobody. When none has polled
+//! since its last look the polling thread polls again. It then stays awake
 //! (`util::backoff`) until `LINGER` after the last event; after that it sleeps between two polls,
 //! longer each time, up to `LONGEST` (or for the time that the lane names).
 
@@ -32,12 +33,6 @@ const TURNS: u32 = 64;
 const EVENTS: usize = 32;
 /// The timer slack of the polling thread: how late the kernel may end its sleep.
 const SLACK_NS: libc::c_ulong = 1000;
-
-/// Values of `Shared::helped`: nobody but the polling thread has polled, the progress thread has,
-/// or an application thread has.
-pub(super) const NOBODY: u8 = 0;
-pub(super) const PROGRESS: u8 = 1;
-pub(super) const PROGRAM: u8 = 2;
 
 /// The array of one poll. It is kept, since clearing it takes nearly as long as a poll without
 /// events.
@@ -290,11 +285,12 @@ impl Shared {
         woken
     }
 
-    /// Leaves the wire to application threads for some time. Nobody wakes the thread earlier,
-    /// except where the endpoint is dropped or a peer has died.
-    fn step_aside(&self, beside: &mut Duration) {
+    /// Leaves the wire to application threads for some time, or until one of them falls asleep, the
+    /// endpoint is dropped, or a peer has died.
+    fn sleep_aside(&self, beside: &mut Duration) {
         let _ = poll_for(&mut [interest(self.wake.as_fd(), libc::POLLIN)], *beside);
         *beside = (*beside * 2).min(BESIDE_MOST);
+        self.helpers.come_back();
         self.wake.clear();
     }
 
@@ -320,10 +316,11 @@ impl Shared {
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, SLACK_NS) };
         let (mut nap, mut beside, mut backoff) = (SHORTEST, BESIDE, Backoff::new(LINGER));
         loop {
-            // Relaxed: a hint. It is read without the lock, for which application threads that poll
-            // would stop.
-            if self.helped.swap(NOBODY, Ordering::Relaxed) != NOBODY {
-                self.step_aside(&mut beside);
+            if self.helpers.step_aside() {
+                self.sleep_aside(&mut beside);
+                // Events may have come until now.
+                nap = SHORTEST;
+                backoff.renew();
                 continue;
             }
             beside = BESIDE;
@@ -342,24 +339,31 @@ impl Endpoint {
     /// Polls once, for an application thread that waits, on a wire without a descriptor. False:
     /// there was no event, the wire has a descriptor, or another thread uses the endpoint.
     pub fn help(&self) -> bool {
-        self.help_as(PROGRAM)
+        self.help_as(Helper::Program)
     }
 
     /// Like `help`, for the progress thread, which leaves the wire to application threads that
     /// poll. If both polled, each event would keep the progress thread awake, on a core that
     /// another thread needs.
     pub fn help_aside(&self) -> bool {
-        // Relaxed: a hint.
-        self.shared.helped.load(Ordering::Relaxed) != PROGRAM && self.help_as(PROGRESS)
+        self.shared.helpers.last() != Helper::Program && self.help_as(Helper::Progress)
     }
 
-    fn help_as(&self, thread: u8) -> bool {
+    /// To be called by an application thread that has polled, before it sleeps: the polling thread
+    /// polls at once, unless other threads do. It might else leave the wire alone for BESIDE_MOST,
+    /// in which no byte of a long transfer moves.
+    pub fn leave(&self) {
+        if self.shared.helpers.leave() {
+            self.shared.wake.wake();
+        }
+    }
+
+    fn help_as(&self, helper: Helper) -> bool {
         if !self.wakes_nobody() || self.opener_polls() && !self.must_poll_here() {
             return false;
         }
-        // Relaxed: a hint. Before the lock: if the polling thread has the lock, it must step aside,
-        // too.
-        self.shared.helped.store(thread, Ordering::Relaxed);
+        // Before the lock: if the polling thread has the lock, it must step aside, too.
+        self.shared.helpers.note(helper);
         let Some(state) = self.shared.lock_to_poll() else { return false };
         if state.over || state.asleep == Asleep::OnDescriptor {
             return false;

@@ -1,7 +1,7 @@
 //! Reads, writes and atomics on an endpoint. The holder of the engine lane's role posts them in
 //! batches; the thread that polls the wire hands over their completions through [`Ended`].
 
-use super::polling::NOBODY;
+use super::helpers::Helper;
 use super::{Asleep, Endpoint, Out, Shared, State};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::wire::ended::{End, Ended};
@@ -10,7 +10,6 @@ use crate::transport::wire::{CLASS_RMA, Command, Piece};
 use crate::transport::{Receiver, Reply, Sink};
 use crate::util::status::Status;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A thread of the library that the endpoint wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,9 +79,8 @@ impl Shared {
     /// since an answer is likely, unless an application thread polls; a thread that sleeps on the
     /// descriptor is woken only if frames are `waiting` for the lane.
     pub(super) fn must_wake(&self, state: &mut State, waiting: bool) -> bool {
-        // Relaxed: a hint; a polling thread that is not woken sleeps for SLEEP at most.
-        let naps =
-            state.asleep == Asleep::ForATime && self.helped.load(Ordering::Relaxed) == NOBODY;
+        // A hint; a polling thread that is not woken sleeps for SLEEP at most.
+        let naps = state.asleep == Asleep::ForATime && self.helpers.last() == Helper::Nobody;
         let must = naps || state.asleep == Asleep::OnDescriptor && waiting;
         if must {
             state.asleep = Asleep::No;

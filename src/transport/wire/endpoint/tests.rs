@@ -357,9 +357,9 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     });
     until("the polling thread never received it", || {
         there.help();
-        there.shared.helped.load(Ordering::Relaxed) == polling::PROGRAM
+        there.shared.helpers.last() == Helper::Program
     });
-    let looked = || there.shared.helped.load(Ordering::Relaxed) == polling::NOBODY;
+    let looked = || there.shared.helpers.last() == Helper::Nobody;
     until("the polling thread never looks again", looked);
     while came.try_recv().is_ok() {}
     until("no room", || put(&here, 1, Class::Replies, 8, 8));
@@ -369,25 +369,50 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     assert!(!there.help() && !there.wakes_nobody());
 }
 
+/// A thread that has polled and falls asleep wakes the polling thread, which would else sleep beside
+/// it for up to BESIDE_MOST: then half of the frames would wait longer than half of that time.
+#[test]
+fn a_thread_that_falls_asleep_wakes_the_polling_thread() {
+    let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });
+    until("the naps are not seen", || there.wakes_nobody());
+    let wait = |_| {
+        // While a thread polls, the polling thread sleeps longer each time.
+        let beside = Instant::now() + Duration::from_millis(4);
+        while Instant::now() < beside {
+            there.help();
+        }
+        there.leave();
+        let left = Instant::now();
+        until("no room", || put(&here, 1, Class::Replies, 7, 8));
+        until("the frame never comes", || came.try_recv().is_ok());
+        left.elapsed()
+    };
+    until("half of the frames wait for long", || {
+        let mut waits: Vec<Duration> = (0..25).map(wait).collect();
+        waits.sort_unstable();
+        waits[12] < Duration::from_micros(250)
+    });
+}
+
 /// The progress thread polls if no application thread does. An application thread that polls keeps
 /// it away, until the polling thread looks again.
 #[test]
 fn the_progress_thread_leaves_the_wire_to_threads_that_poll() {
     let ([_, there], _) = pair(Nature { has_fd: false, ..Nature::of(2) });
     until("the naps are not seen", || there.wakes_nobody());
-    let last = || there.shared.helped.load(Ordering::Relaxed);
+    let last = || there.shared.helpers.last();
     until("the progress thread never polls", || {
         there.help_aside();
-        last() == polling::PROGRESS
+        last() == Helper::Progress
     });
     until("the progress thread polls beside the program", || {
         there.help();
         there.help_aside();
-        last() == polling::PROGRAM
+        last() == Helper::Program
     });
     until("the progress thread never polls again", || {
         there.help_aside();
-        last() == polling::PROGRESS
+        last() == Helper::Progress
     });
 }
 
