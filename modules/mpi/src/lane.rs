@@ -144,6 +144,8 @@ pub struct MpiLane {
     /// last poll() has returned.
     words: VecDeque<Box<[u64]>>,
     returned: Vec<Box<[u64]>>,
+    /// Short sleeps of the polling thread since the last event (`sleeps`).
+    pub(crate) short_sleeps: u32,
     /// Valid as long as the wire.
     host: *const Host,
     /// A call of MPI has failed: the lane begins no further transfers.
@@ -169,6 +171,7 @@ impl MpiLane {
             free: Vec::new(),
             words: VecDeque::new(),
             returned: Vec::new(),
+            short_sleeps: 0,
             host,
             failed: false,
             abandoned: false,
@@ -390,6 +393,9 @@ impl MpiLane {
         }
         let count = events.len().min(self.events.len());
         self.returned.clear();
+        if count > 0 {
+            self.short_sleeps = 0;
+        }
         for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
             if event.event == Event::NOTICE && event.size > 0 {
                 self.returned.extend(self.words.pop_front());
@@ -411,12 +417,6 @@ impl MpiLane {
     /// Whether the lane makes no further calls of MPI.
     pub(crate) fn is_over(&self) -> bool {
         self.failed || self.ended
-    }
-
-    /// Whether the next poll() has an event without a call of MPI, or an answer to send.
-    pub fn must_poll(&self) -> bool {
-        let sends = !self.unsent.is_empty() && !self.is_over() && self.requests.may_call();
-        sends || !self.events.is_empty()
     }
 
     /// Waits until MPI has ended all sends, for `drain` at most.

@@ -20,6 +20,7 @@ mod mpi;
 mod remote;
 mod requests;
 mod serving;
+mod sleeps;
 mod table;
 mod unsent;
 

@@ -270,10 +270,7 @@ pub unsafe extern "C" fn answer(lane: *const Shared, number: u64, status: i32) {
 
 pub unsafe extern "C" fn arm(lane: *const Shared, armed: *mut Armed) -> i32 {
     // SAFETY: see above.
-    unsafe {
-        let how = if lock(lane).must_poll() { 0 } else { 2 };
-        armed.write(Armed { how, fd: -1, after_ns: 0 });
-    }
+    unsafe { armed.write(lock(lane).arm()) };
     Status::OK
 }
 
