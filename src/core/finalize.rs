@@ -86,6 +86,7 @@ impl Context {
             );
             return Ended { status: Err(Error::new(Status::ERR_TIMEOUT, text)), stuck: true };
         }
+        self.regions.deregister_all();
         // Not with the status of the wire, which might be ERR_STATE: that means that the context
         // has not ended.
         let of_wire = |why: Error| Err(Error::new(Status::ERR_SYSTEM, why.message().into()));

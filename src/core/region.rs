@@ -392,6 +392,22 @@ impl Regions {
         Ok((index, ended.place, ended.size))
     }
 
+    /// Ends the registrations of all regions, at the end of the context, before the wire is closed.
+    /// Where the network may still store to a region afterwards, its memory stays mapped to the end
+    /// of the process.
+    pub(super) fn deregister_all(&self) {
+        let rank = self.routes.own().peer;
+        let keys: Vec<Key> = (self.table().entries.iter().enumerate())
+            .filter(|(_, (_, live))| live.is_some())
+            .map(|(index, (life, _))| Key::new(index, rank, *life))
+            .collect();
+        for key in keys {
+            if self.routes.fabric().deregister(key.0).is_err() {
+                std::mem::forget((self.routes.own().forget(key.index()), self.take_aliases(key)));
+            }
+        }
+    }
+
     /// Whether a peer has looked the region up. The directory does not distinguish ranks that are a
     /// multiple of 256 apart.
     pub(super) fn is_used_by(&self, key: Key, peer: u32) -> bool {
