@@ -1,8 +1,10 @@
 //! Answers, replies and responses that find no slot, or none that is large enough.
 
 use super::*;
+use crate::engine::messages::dispatch::{Dispatcher, HandlerMode};
 use crate::transport::frame::{Class, Frame};
 use crate::util::counters::Counters;
+use std::time::Duration;
 
 /// Rank 1 fills the slots for answers of rank 0 by those that were not asked for.
 fn fill_answers(ranks: &[Rank; 2]) {
@@ -136,4 +138,26 @@ fn a_response_parked_for_another_peer_ends_the_sleep() {
         }
         assert_eq!(bell.ticket() != ticket, ends, "a response to rank {peer}");
     }
+}
+
+/// A thread that cannot look whether there is room for parked responses, since another thread does,
+/// only naps: the other one may have looked before the peer freed slots.
+#[test]
+fn a_thread_beside_one_that_sends_parked_responses_naps() {
+    const LONGEST: Duration = Duration::from_secs(1);
+    let (_world, ranks) = some_ranks::<2>(8);
+    let post = &ranks[0].work.post;
+    let dispatcher = Dispatcher::new(post.clone(), HandlerMode::Serial, false);
+    let frame = Frame { id: 0, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
+    while !post.parked.any() {
+        post.respond(1, &frame);
+    }
+    assert_eq!(dispatcher.time_without(LONGEST, true), LONGEST, "the peer rings");
+    let mut looked = 0;
+    post.parked.send(|_| {
+        looked += 1;
+        assert!(dispatcher.time_without(LONGEST, true) < LONGEST);
+        false
+    });
+    assert_eq!(looked, 1);
 }
