@@ -2,6 +2,10 @@
 //! takes less than a search of a tree as long as there are some tens. Insertions and removals move
 //! one entry at most.
 
+/// Entries for which an empty map keeps memory, so that a map that gets and loses an entry in turn
+/// allocates nothing.
+const KEPT: usize = 8;
+
 /// See the head of the file. The order of the entries changes with each removal.
 pub struct SmallMap<K, V> {
     keys: Vec<K>,
@@ -44,10 +48,16 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
     }
 
     pub fn remove(&mut self, key: K) -> Option<V> {
-        self.find(key).map(|at| {
-            self.keys.swap_remove(at);
-            self.values.swap_remove(at)
-        })
+        self.find(key).map(|at| self.take_out(at))
+    }
+
+    fn take_out(&mut self, at: usize) -> V {
+        self.keys.swap_remove(at);
+        let value = self.values.swap_remove(at);
+        if self.keys.is_empty() && self.values.capacity() > KEPT {
+            (self.keys, self.values) = (Vec::new(), Vec::new());
+        }
+        value
     }
 
     /// Removes the entries for which `keep` returns false.
@@ -55,8 +65,7 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
         // Backwards, since swap_remove() moves the last entry to the place of the removed one.
         for at in (0..self.keys.len()).rev() {
             if !keep(&self.values[at]) {
-                self.keys.swap_remove(at);
-                self.values.swap_remove(at);
+                self.take_out(at);
             }
         }
     }
@@ -118,5 +127,7 @@ mod tests {
             all.sort_unstable();
             assert!(all.into_iter().eq(tree.iter().map(|(key, value)| (*key, *value))));
         }
+        map.retain(|_| false);
+        assert!(map.is_empty() && map.values.capacity() <= KEPT);
     }
 }

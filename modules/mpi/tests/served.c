@@ -1,8 +1,9 @@
-/* The end of a large read at its owner keeps the owner's polling thread awake: the reader probably
+/* While the bytes of a large read are under way, the owner's polling thread naps for SHORT_NS at
+ * first, SHORT times and more. The end of the read keeps that thread awake: the reader probably
  * continues. At rank 0 the program replaces MPI_Isend, MPI_Test, MPI_Testsome and ppoll. The end of
- * the message that carries the bytes is hidden until naps, each longer than the one before, have
- * grown to GROWN_NS. The first nap behind that end must be shorter, in most of READS reads: the
- * progress thread sees the end of some of them, and then the next sleep says little. 2 ranks. */
+ * the message that carries the bytes is hidden until the naps have grown to GROWN_NS. The first nap
+ * behind that end must be shorter, in most of READS reads: the progress thread sees the end of some
+ * of them, and then the next sleep says little. 2 ranks. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <poll.h>
@@ -11,10 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BYTES = 1 << 20, GROWN_NS = 320000, READS = 9, MOST = 600 };
+enum { BYTES = 1 << 20, SHORT_NS = 20000, GROWN_NS = 320000, SHORT = 50, READS = 9, MOST = 600 };
 enum { BEFORE, HIDDEN, SHOWN, ENDED, OVER }; /* values of `state`, for the large message */
 
-static int state;
+static int state, naps; /* naps: those of SHORT_NS at most while the end is hidden */
 static long next_ns;
 static MPI_Request large;
 static __thread int polls; /* whether this thread polls MPI */
@@ -80,6 +81,7 @@ int ppoll(struct pollfd *waits, nfds_t count, const struct timespec *limit, cons
 {
     struct timespec rest = limit ? *limit : (struct timespec){0, 0};
     long nap_ns = rest.tv_sec * 1000000000L + rest.tv_nsec;
+    naps += polls && state_now() == HIDDEN && nap_ns <= SHORT_NS;
     if (polls && state_now() == HIDDEN && nap_ns >= GROWN_NS) {
         become(SHOWN);
     } else if (polls && state_now() == ENDED) {
@@ -121,8 +123,8 @@ int main(void)
         MPI_Barrier(MPI_COMM_WORLD);
     }
     if (rank == 0) {
-        printf("served: the owner was awake after %d of %d large reads\n", awake, READS);
-        EXPECT(2 * awake > READS);
+        printf("served: the owner was awake after %d of %d large reads, %d short naps\n", awake, READS, naps);
+        EXPECT(2 * awake > READS && naps > SHORT * READS && naps < 4 * SHORT * READS);
     }
     LLCL_CHECK(llcl_finalize(context));
     MPI_Finalize();
