@@ -100,3 +100,6 @@ mod models {
         });
     }
 }
+
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod tests;

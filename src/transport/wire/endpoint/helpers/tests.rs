@@ -1,0 +1,82 @@
+//! Who polls a wire without a descriptor.
+
+use super::super::tests::{pair, put, until};
+use super::super::*;
+use crate::transport::wire::simulated::Nature;
+
+/// On a wire without a descriptor a thread that waits polls, and the polling thread leaves the wire
+/// to it; when the thread has stopped, the polling thread polls again. On a wire with a descriptor
+/// only the polling thread polls.
+#[test]
+fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
+    let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });
+    until("the naps are not seen", || there.wakes_nobody());
+    until("the waiting thread has never taken anything in", || {
+        until("no room", || put(&here, 1, Class::Replies, 7, 8));
+        let limit = Instant::now() + Duration::from_millis(2);
+        let mut helped = false;
+        while !helped && Instant::now() < limit {
+            helped = there.help();
+        }
+        helped
+    });
+    until("the polling thread never received it", || {
+        there.help();
+        there.shared.helpers.last() == Helper::Program
+    });
+    let looked = || there.shared.helpers.last() == Helper::Nobody;
+    until("the polling thread never looks again", looked);
+    while came.try_recv().is_ok() {}
+    until("no room", || put(&here, 1, Class::Replies, 8, 8));
+    until("the polling thread does not poll", || came.try_recv().is_ok_and(|it| it.2 == 8));
+    let ([_, there], _) = pair(Nature { has_fd: true, ..Nature::of(2) });
+    until("the polling thread never sleeps", || there.shared.lock().asleep == Asleep::OnDescriptor);
+    assert!(!there.help() && !there.wakes_nobody());
+}
+
+/// A thread that has polled and falls asleep wakes the polling thread, which would else sleep beside
+/// it for up to BESIDE_MOST: then half of the frames would wait longer than half of that time.
+#[test]
+fn a_thread_that_falls_asleep_wakes_the_polling_thread() {
+    let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });
+    until("the naps are not seen", || there.wakes_nobody());
+    let wait = |_| {
+        // While a thread polls, the polling thread sleeps longer each time.
+        let beside = Instant::now() + Duration::from_millis(4);
+        while Instant::now() < beside {
+            there.help();
+        }
+        there.leave();
+        let left = Instant::now();
+        until("no room", || put(&here, 1, Class::Replies, 7, 8));
+        until("the frame never comes", || came.try_recv().is_ok());
+        left.elapsed()
+    };
+    until("half of the frames wait for long", || {
+        let mut waits: Vec<Duration> = (0..25).map(wait).collect();
+        waits.sort_unstable();
+        waits[12] < Duration::from_micros(250)
+    });
+}
+
+/// The progress thread polls if no application thread does. An application thread that polls keeps
+/// it away, until the polling thread looks again.
+#[test]
+fn the_progress_thread_leaves_the_wire_to_threads_that_poll() {
+    let ([_, there], _) = pair(Nature { has_fd: false, ..Nature::of(2) });
+    until("the naps are not seen", || there.wakes_nobody());
+    let last = || there.shared.helpers.last();
+    until("the progress thread never polls", || {
+        there.help_aside();
+        last() == Helper::Progress
+    });
+    until("the progress thread polls beside the program", || {
+        there.help();
+        there.help_aside();
+        last() == Helper::Program
+    });
+    until("the progress thread never polls again", || {
+        there.help_aside();
+        last() == Helper::Progress
+    });
+}
