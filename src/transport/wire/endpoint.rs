@@ -16,7 +16,7 @@ mod ways;
 
 use super::ended::{End, Ended};
 use super::grants::{Grants, Line, Out, Packet, Taken, line_of};
-use super::outgoing::{Outgoing, class_of};
+use super::outgoing::{KEPT, Outgoing, class_of};
 use super::packet::{self, OwnedFrame, answer_and_packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
@@ -259,7 +259,10 @@ impl Shared {
                 state.outgoing.add(to, &packet, answered);
             }
         }
-        state.out = out;
+        // Not more than most rounds need: a rank may have sent to all others.
+        if out.capacity() <= KEPT {
+            state.out = out;
+        }
         let State { lane, outgoing, tickets, .. } = &mut *state;
         let mut refused = outgoing.pump(&mut **lane);
         if let Some(tickets) = tickets {

@@ -26,6 +26,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Most commands of one post.
 const BATCH: usize = 16;
+/// The longest list whose memory is kept while it is empty.
+pub const KEPT: usize = 32;
 /// Most bytes of a frame with several packets.
 const JOINED: usize = 16 << 10;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
@@ -183,7 +185,9 @@ impl Outgoing {
         let mut queues = std::mem::take(&mut self.queues);
         queues.retain_mut(|queue| match self.post(lane, queue) {
             Ok(()) if queue.frames.is_empty() => {
-                self.spare = std::mem::take(&mut queue.frames);
+                if queue.frames.capacity() <= KEPT {
+                    self.spare = std::mem::take(&mut queue.frames);
+                }
                 false
             }
             Ok(()) => true,
@@ -192,7 +196,9 @@ impl Outgoing {
                 true
             }
         });
-        self.queues = queues;
+        if !queues.is_empty() || queues.capacity() <= KEPT {
+            self.queues = queues;
+        }
         refused.iter().for_each(|(peer, _)| self.discard(*peer));
         refused
     }
@@ -239,6 +245,9 @@ impl Outgoing {
     pub fn done(&mut self, tag: u64) {
         let at = self.taken.binary_search_by_key(&tag, |(tag, ..)| *tag);
         let Some((_, to, _)) = at.ok().and_then(|at| self.taken.remove(at)) else { return };
+        if self.taken.is_empty() && self.taken.capacity() > KEPT {
+            self.taken = VecDeque::new();
+        }
         if !self.shared_queue {
             return;
         }
