@@ -6,8 +6,6 @@
  * it leaves that to llcl_finalize; the program replaces its MPI_Test and MPI_Testsome, once the
  * receive is posted, by functions that return an error, and at the end those of rank 1. */
 #include "expect.h"
-#include <llcl_mpi.h>
-#include <mpi.h>
 #include <sched.h>
 #include <string.h>
 #include <unistd.h>
