@@ -34,8 +34,9 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     assert!(!there.help() && !there.wakes_nobody());
 }
 
-/// A thread that has polled and falls asleep wakes the polling thread, which would else sleep beside
-/// it for up to BESIDE_MOST: then half of the frames would wait longer than half of that time.
+/// A thread that has polled and falls asleep wakes the polling thread, which would else sleep
+/// beside it for up to BESIDE_MOST: then half of the frames would wait longer than half of that
+/// time.
 #[test]
 fn a_thread_that_falls_asleep_wakes_the_polling_thread() {
     let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });
