@@ -94,7 +94,7 @@ MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order 
 # The other tests that docs/memory-model.md names, tests of all kinds of memory and contexts, and tests of llcl_query_peer.
 MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_*|within_others|callback_tree|$(PEER_TESTS)
 PEER_TESTS = connect_try|life_query|remote_pointer|window
-PROCESS_TESTS = am_sizes am_flood_both peer_node flush
+PROCESS_TESTS = am_sizes am_flood_both am_waits_asleep peer_node flush
 BY_MODULE = LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib
 check-wire: check-wire-library
 	$(WIRE) --wire 1 --mode auto

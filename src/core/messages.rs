@@ -13,6 +13,7 @@ use crate::engine::messages::requests::Waiting;
 use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
 use crate::fail;
 use crate::transport::address::{ANY, Key};
+use crate::transport::carrier::{Bytes, Peer};
 use crate::transport::frame::{Class, Frame, IDS};
 pub use crate::transport::memory::message_sender::ShortMessage;
 use crate::transport::memory::message_sender::{MessageSender, Short};
@@ -167,7 +168,7 @@ impl Poster {
         if long {
             // Checked before the write, so that a refused attempt copies nothing.
             if !message_sender.admits()
-                || !self.routes.fabric().has_credit(message_sender, Class::Requests)
+                || !self.routes.fabric().has_credit(message_sender, Class::Requests, send.bytes())
             {
                 return Err(Error::bare(Status::RETRY_NO_CREDIT));
             }
@@ -299,15 +300,12 @@ impl Later for Parked {
         [self.send.on_local, self.send.on_complete]
     }
 
-    fn waits_for_slots<'a>(&self, poster: &'a Poster) -> Option<&'a MessageSender<'static>> {
-        let Parameters { kind, flags, payload_size, peer, .. } = *self.send;
-        let fabric = poster.routes.fabric();
-        // A message that the lane sends waits for slots in the lane. A large payload needs a slot
-        // of another kind.
+    fn waits_for_slots<'a>(&self, poster: &'a Poster) -> Option<(&'a Peer, Bytes)> {
+        let Parameters { kind, flags, peer, .. } = *self.send;
+        // A message that the lane sends waits for slots in the lane.
         let by_caller = flags & FLAG_DEFER == 0 && poster.lane.execution() != Execution::Offload;
-        fabric.known_sender(peer).filter(|sender| {
-            by_caller && kind != LONG && payload_size <= sender.medium() && fabric.frees_wake(peer)
-        })
+        let sender = poster.routes.fabric().known_sender(peer);
+        sender.filter(|_| by_caller && kind != LONG).map(|it| (it, self.send.bytes()))
     }
 }
 

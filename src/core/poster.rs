@@ -12,8 +12,8 @@ use crate::engine::completion::{Completion, in_callback};
 use crate::engine::lane::Lane;
 use crate::engine::messages::sender::AmSender;
 use crate::engine::routes::Routes;
+use crate::transport::carrier::{Bytes, Peer, Sleeper};
 use crate::transport::frame::Class;
-use crate::transport::memory::message_sender::MessageSender;
 use crate::util::fence::heavy_fence;
 use crate::util::status::{Error, Result, Status};
 use std::collections::VecDeque;
@@ -28,8 +28,8 @@ pub trait Later: Send + Sync {
     fn post(&self, poster: &Poster) -> Result<()>;
     /// The completions that fire if it fails: `on_local` and `on_complete`.
     fn completions(&self) -> [Completion; 2];
-    /// The sender to the peer whose slots it waits for, if it waits for nothing else.
-    fn waits_for_slots<'a>(&self, _: &'a Poster) -> Option<&'a MessageSender<'static>> {
+    /// The peer for whose credit it waits, if it waits for nothing else, and its bytes.
+    fn waits_for_slots<'a>(&self, _: &'a Poster) -> Option<(&'a Peer, Bytes)> {
         None
     }
 }
@@ -198,30 +198,39 @@ impl Poster {
         served
     }
 
-    /// Called before the progress thread sleeps. It asks those peers that have no free slot to ring
-    /// when they have one. True: a request has found room meanwhile.
+    /// Called before the progress thread sleeps. Asks for a ring when there is credit for the first
+    /// message of each peer; those behind it wait for it. True: a request has found room meanwhile.
     #[cold]
     fn begin_sleep(&self) -> bool {
         self.rung.store(0, Ordering::Relaxed);
         let parked: Vec<_> = self.parked().entries.iter().map(|(_, it)| it.clone()).collect();
-        let lacks_slots = |it: &Arc<dyn Later>| {
-            let sender = it.waits_for_slots(self).filter(|it| !it.may_have_credit(Class::Requests));
-            sender.map(MessageSender::ask_wake_for_requests).is_some()
-        };
-        let asked = parked.iter().filter(|it| lacks_slots(it)).count();
-        // After the fence either the peer that frees slots sees that it must ring, or this thread
-        // sees the slots; see WakeRequests.
-        if asked == 0 || !heavy_fence() {
+        let fabric = self.routes.fabric();
+        let mut firsts: Vec<&Arc<dyn Later>> = Vec::new();
+        for it in &parked {
+            if firsts.iter().all(|first| first.peer() != it.peer()) {
+                firsts.push(it);
+            }
+        }
+        firsts.retain(|it| {
+            it.waits_for_slots(self).is_some_and(|(to, bytes)| {
+                !fabric.has_credit(to, Class::Requests, bytes)
+                    && fabric.ask_wake(to, Class::Requests, bytes, Sleeper::Progress)
+            })
+        });
+        // After the fence either who makes room sees that it must ring, or this thread sees the
+        // room; see Carrier::ask_wake().
+        if firsts.is_empty() || !heavy_fence() {
             return false;
         }
         if self.post_parked() > 0 {
             return true;
         }
-        let rung = parked.iter().filter(|it| {
-            let sender = it.waits_for_slots(self);
-            sender.is_some_and(|it| !it.may_have_credit(Class::Requests))
+        firsts.retain(|it| {
+            let waits = it.waits_for_slots(self);
+            waits.is_some_and(|(to, bytes)| !fabric.has_credit(to, Class::Requests, bytes))
         });
-        self.rung.store(rung.count().min(asked) as u32, Ordering::Relaxed);
+        let waits = |it: &&Arc<dyn Later>| firsts.iter().any(|first| first.peer() == it.peer());
+        self.rung.store(parked.iter().filter(waits).count() as u32, Ordering::Relaxed);
         false
     }
 

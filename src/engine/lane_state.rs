@@ -196,11 +196,11 @@ impl LaneState {
     pub(super) fn arm(&mut self, routes: &Routes, sleep: u64) -> bool {
         self.armed_for = sleep;
         (self.unsent == 0 || self.waits_for_wire())
-            && self.deferred.is_empty()
             && (self.unserved.kept.is_empty() || !self.unserved.may_go_on(routes))
             && !routes.has_news()
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
+            && (self.deferred.is_empty() || self.deferred.sleeps_for_credit(&self.post))
     }
 
     /// Disarms the sources, if arm() was called before: disarming writes to cache lines that

@@ -18,10 +18,29 @@ use crate::util::counters::Counters;
 /// The sending state towards one peer, over either carrier.
 pub type Peer = MessageSender<'static>;
 
+/// The number of bytes of a message: header and payload.
+pub type Bytes = (usize, usize);
+
+/// A thread that is woken when there is a credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sleeper {
+    /// The progress thread.
+    Progress,
+    /// The thread `llcl-handlers`.
+    Handlers,
+    /// The threads of the program that await room at the wire.
+    Program,
+}
+
 /// See the head of the file. Any thread may call. No call waits for a peer.
 pub trait Carrier {
-    /// Whether there is a credit for a small message of a class. A hint: put() may still fail.
-    fn has_credit(&self, to: &Peer, class: Class) -> bool;
+    /// Whether there is a credit for a message of a class. A hint: put() may still fail.
+    fn has_credit(&self, to: &Peer, class: Class, bytes: Bytes) -> bool;
+
+    /// Asks that a thread of this rank be woken when there is a credit for a request or a response.
+    /// The caller then calls `heavy_fence` and has_credit(), and sleeps only if there is none:
+    /// credit that comes after that wakes the thread. False: nobody will wake it.
+    fn ask_wake(&self, to: &Peer, class: Class, bytes: Bytes, sleeper: Sleeper) -> bool;
 
     /// Takes a credit, copies and sends a frame, and wakes the receiver if it sleeps. False: there
     /// is no credit, and nothing was sent. That is rare for a reply or an answer

@@ -18,7 +18,7 @@
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::carrier::{Carrier, Peer};
+use crate::transport::carrier::{Bytes, Carrier, Peer, Sleeper};
 use crate::transport::frame::{Class, Frame};
 use crate::transport::loopback::Loopback;
 use crate::transport::memory::message_area::MessageHead;
@@ -26,6 +26,7 @@ use crate::transport::memory::message_receiver::MessageReceiver;
 use crate::transport::memory::segment::Segment;
 use crate::transport::node::{self, Node};
 use crate::transport::port::{Port, Reach};
+use crate::transport::waiters::Awaited;
 use crate::transport::wire::endpoint::Endpoint;
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::counters::Counters;
@@ -320,17 +321,30 @@ impl Fabric {
     }
 
     /// Whether there is a credit for a message of a class; see [`Carrier::has_credit`].
-    pub fn has_credit(&self, to: &Peer, class: Class) -> bool {
+    pub fn has_credit(&self, to: &Peer, class: Class, bytes: Bytes) -> bool {
         if let Some(wire) = self.wire_to(to.peer()) {
-            return Carrier::has_credit(wire, to, class);
+            return Carrier::has_credit(wire, to, class, bytes);
         }
-        Carrier::has_credit(&self.node, to, class)
+        Carrier::has_credit(&self.node, to, class, bytes)
     }
 
-    /// Whether senders that sleep for a credit of this peer are woken when a slot gets free. Over a
-    /// wire only those of responses are; see `Sleeper`.
+    /// Asks that a thread be woken when there is a credit; see [`Carrier::ask_wake`].
+    pub fn ask_wake(&self, to: &Peer, class: Class, bytes: Bytes, sleeper: Sleeper) -> bool {
+        if let Some(wire) = self.wire_to(to.peer()) {
+            return Carrier::ask_wake(wire, to, class, bytes, sleeper);
+        }
+        Carrier::ask_wake(&self.node, to, class, bytes, sleeper)
+    }
+
+    /// Whether threads of the program may sleep at this peer for a credit: it shares memory with
+    /// this rank. See MessageSender::watch().
     pub fn frees_wake(&self, peer: u32) -> bool {
         self.wire_to(peer).is_none()
+    }
+
+    /// What threads await that have asked for [`Sleeper::Program`].
+    pub fn room_at_wire(&self) -> Awaited {
+        Awaited::private(by_wire::room_of(self.own.control()))
     }
 
     /// Whether all messages of this rank lie in slots of their receivers; see

@@ -1,7 +1,9 @@
 //! A message before it is sent: its parameters, and the promise that its pointers are valid.
 
 use crate::engine::completion::Completion;
+use crate::engine::messages::{MEDIUM, PLACE};
 use crate::transport::address::Address;
+use crate::transport::carrier::Bytes;
 use std::ops::Deref;
 
 /// The parameters of a message, as in the interface.
@@ -42,6 +44,11 @@ impl Send {
     #[inline(always)]
     pub unsafe fn new(parameters: Parameters) -> Send {
         Send(parameters)
+    }
+
+    /// The number of bytes of its header and of its payload, as a slot has them.
+    pub(super) fn bytes(&self) -> Bytes {
+        (self.header_size, if self.kind == MEDIUM { self.payload_size } else { PLACE })
     }
 }
 

@@ -9,6 +9,8 @@ use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
 pub use crate::engine::messages::dispatch::Look;
 use crate::engine::messages::{LONG, MEDIUM};
+use crate::transport::carrier::Sleeper;
+use crate::transport::frame::Class;
 use crate::transport::memory::message_sender::{MessageSender, Watched};
 use crate::transport::waiters::Awaited;
 use crate::util::backoff::Backoff;
@@ -58,10 +60,14 @@ impl Context {
     /// Tries until the message is accepted, running handlers meanwhile.
     pub fn am_until_accepted(&self, send: &Send) -> Result<()> {
         self.may_block()?;
+        let mut backoff = Backoff::new(self.blocking().spin);
         loop {
             match self.am_try(send) {
                 Err(error)
                     if error.status == Status::RETRY_NO_CREDIT && self.lane_is_full(send) => {}
+                Err(error)
+                    if error.status == Status::RETRY_NO_CREDIT
+                        && self.await_room_at_wire(send, &mut backoff) => {}
                 Err(error)
                     if error.status == Status::RETRY_NO_CREDIT
                         && self.may_sleep_for_credit(send) =>
@@ -106,6 +112,28 @@ impl Context {
             self.blocking().until(Awaited::private(deferred.as_ptr()), || !full());
             true
         }
+    }
+
+    /// Waits until there may be room for a message to a peer behind a wire, or for a limited time.
+    /// False: nobody would wake this thread.
+    fn await_room_at_wire(&self, send: &Send, backoff: &mut Backoff) -> bool {
+        /// How long a thread sleeps at most, as in await_credit().
+        const LONGEST: Duration = Duration::from_millis(50);
+        let fabric = self.routes.fabric();
+        let Some(to) = fabric.known_sender(send.peer) else { return false };
+        let asks = || fabric.ask_wake(to, Class::Requests, send.bytes(), Sleeper::Program);
+        if fabric.frees_wake(send.peer) || !asks() {
+            return false;
+        }
+        if self.blocking().help_others() {
+            backoff.renew();
+        } else if !backoff.pause() {
+            self.post.counts.credit_sleeps.up();
+            // Another thread may have taken the room of the question above.
+            let enough = || !asks() || fabric.has_credit(to, Class::Requests, send.bytes());
+            self.blocking().sleep(fabric.room_at_wire(), Some(LONGEST), enough);
+        }
+        true
     }
 
     /// Whether a thread may sleep until the peer has free slots: another thread must run this

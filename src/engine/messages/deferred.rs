@@ -9,8 +9,10 @@ use crate::engine::messages::{HEADER, MEDIUM, PLACE};
 use crate::engine::peer_turns::PeerTurns;
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::frame::Frame;
+use crate::transport::carrier::{Bytes, Sleeper};
+use crate::transport::frame::{Class, Frame};
 use crate::transport::memory::message_sender::MessageSender;
+use crate::util::fence::heavy_fence;
 use crate::util::status::{Result, Status};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -106,6 +108,26 @@ impl DeferredQueue {
         sent
     }
 
+    /// Asks for a ring of the progress thread when there is credit for the next message to each
+    /// peer. False: for one of them there is credit, or nobody would ring.
+    pub fn sleeps_for_credit(&self, post: &AmSender) -> bool {
+        let fabric = post.routes.fabric();
+        let next = || self.lines.waiting().filter_map(|(_, line)| line.front());
+        // A message to a dead peer ends in the next round.
+        let waits = |it: &Deferred| {
+            let to = fabric.known_sender(it.peer).filter(|_| !post.routes.is_dead(it.peer));
+            to.filter(|to| !fabric.has_credit(to, Class::Requests, it.bytes()))
+        };
+        let asks = |it: &Deferred| {
+            waits(it).is_some_and(|to| {
+                fabric.ask_wake(to, Class::Requests, it.bytes(), Sleeper::Progress)
+            })
+        };
+        // After the fence either who makes room sees that it must ring, or this thread sees the
+        // room; see Carrier::ask_wake().
+        next().all(|it| asks(it)) && heavy_fence() && next().all(|it| waits(it).is_some())
+    }
+
     /// Ends all messages with ERR_CANCELED; returns their number.
     pub fn cancel(&mut self, post: &AmSender) -> usize {
         let canceled = self.lines.serve(|line| {
@@ -153,6 +175,11 @@ pub struct Deferred {
 unsafe impl Send for Deferred {}
 
 impl Deferred {
+    /// The number of bytes of its header and of its payload, as a slot has them.
+    fn bytes(&self) -> Bytes {
+        (self.header_size, if self.kind == MEDIUM { self.payload_size } else { PLACE })
+    }
+
     /// The command that writes a LONG message's payload.
     pub fn write(&self) -> Command {
         let mut command = Command::new(Op::WRITE, self.peer);

@@ -38,6 +38,11 @@ impl Response {
         Response { peer, id, kind, label, tag, header, payload: frame.payload.into(), absent }
     }
 
+    /// The number of bytes of its header and of its payload.
+    pub fn bytes(&self) -> (usize, usize) {
+        (self.header.1, self.payload.len())
+    }
+
     /// The frame to be sent.
     pub fn frame(&self) -> Frame<'_> {
         let Response { id, kind, label, tag, absent, .. } = *self;
@@ -78,10 +83,16 @@ impl Parked {
         first
     }
 
-    /// Calls `name` with the peer of each parked response, so perhaps with a peer more than once.
-    pub fn each_peer(&self, mut name: impl FnMut(u32)) {
+    /// Calls `name` with the first parked response to each peer, which is the next one to be sent.
+    pub fn each_first(&self, mut name: impl FnMut(&Response)) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.iter().for_each(|response| name(response.peer));
+        let mut seen = Vec::new();
+        for response in &*queue {
+            if !seen.contains(&response.peer) {
+                seen.push(response.peer);
+                name(response);
+            }
+        }
     }
 
     /// Calls `send` for each parked response, and removes those for which it returns true. After a

@@ -5,6 +5,7 @@ use crate::engine::messages::parked::{Parked, Response};
 use crate::engine::messages::requests::{Requests, Waiting};
 use crate::engine::routes::Routes;
 use crate::fail;
+use crate::transport::carrier::Sleeper;
 use crate::transport::frame::{Arrived, Class, Frame, REPLY};
 use crate::transport::memory::message_sender::MessageSender;
 use crate::util::counters::Counters;
@@ -154,9 +155,6 @@ impl AmSender {
             // thread of the program that waits in the library. Both may be about to sleep now.
             self.routes.fabric().own_words().requests.bell().ring();
             self.routes.waiters().touched_anything();
-        } else if !self.routes.fabric().frees_wake(peer) {
-            // A wire may have made room, and rung, before the response was parked.
-            self.send_parked();
         }
     }
 
@@ -179,18 +177,17 @@ impl AmSender {
         }
     }
 
-    /// To be called before a sleep: leaves a wake request at each peer of a parked response, so
-    /// that the peer rings when it frees slots. The caller then executes the kernel's fence and
-    /// calls send_parked() once more. A wire rings without a request when there is room for a
-    /// response that it has refused. False: one of the peers was not contacted yet, so nobody rings
-    /// for it.
+    /// To be called before a sleep: asks for a ring when there is credit for parked responses. The
+    /// caller then executes the kernel's fence and calls send_parked() once more. False: one of the
+    /// peers was not contacted yet, so nobody rings for it.
     pub fn ask_wake_for_slots(&self) -> bool {
         let (fabric, mut all_ring) = (self.routes.fabric(), true);
         if self.parked.any() {
-            self.parked.each_peer(|peer| match fabric.known_sender(peer) {
-                Some(sender) if fabric.frees_wake(peer) => sender.ask_wake_for_responses(),
-                Some(_) => {}
-                None => all_ring = false,
+            self.parked.each_first(|response| {
+                let asked = fabric.known_sender(response.peer).is_some_and(|to| {
+                    fabric.ask_wake(to, Class::Responses, response.bytes(), Sleeper::Handlers)
+                });
+                all_ring &= asked;
             });
         }
         all_ring

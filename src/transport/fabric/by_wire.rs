@@ -9,7 +9,7 @@ use super::Fabric;
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::carrier::{Carrier, Peer};
+use crate::transport::carrier::{Bytes, Carrier, Peer, Sleeper};
 use crate::transport::frame::{Class, Frame};
 use crate::transport::memory::control::Control;
 use crate::transport::memory::message_sender::MessageSender;
@@ -18,7 +18,7 @@ use crate::transport::port::{Port, Reach};
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::requests::{frame_of, frame_of_reply};
 use crate::transport::wire::Wire;
-use crate::transport::wire::endpoint::{Endpoint, News, Signalled, Sleeper, Unreachable};
+use crate::transport::wire::endpoint::{Endpoint, News, Signalled, Unreachable};
 use crate::transport::wire::module::{self, Module};
 #[cfg(feature = "simulated")]
 use crate::transport::wire::simulated::{Nature, Simulated};
@@ -214,9 +214,15 @@ pub(super) fn join(
     wire.set_ring(Box::new(move |sleeper| match sleeper {
         Sleeper::Progress => rung.control().bell().ring(),
         Sleeper::Handlers => rung.control().message_head().requests.bell().ring(),
+        Sleeper::Program => rung.control().waiters().touched_word(room_of(rung.control()) as u64),
     }));
     card.extend(wire.card());
     Ok((Some(wire), card))
+}
+
+/// A word of this rank that stands for room at the wire. Nobody writes to it.
+pub(super) fn room_of(control: &Control) -> *const u64 {
+    std::ptr::from_ref(control.message_head()).cast()
 }
 
 impl Fabric {
@@ -366,8 +372,12 @@ impl Fabric {
 }
 
 impl Carrier for Endpoint {
-    fn has_credit(&self, to: &Peer, class: Class) -> bool {
-        Endpoint::has_credit(self, to.peer(), class)
+    fn has_credit(&self, to: &Peer, class: Class, bytes: Bytes) -> bool {
+        Endpoint::has_credit(self, (to.peer(), to.medium()), class, bytes)
+    }
+
+    fn ask_wake(&self, to: &Peer, class: Class, bytes: Bytes, sleeper: Sleeper) -> bool {
+        Endpoint::ask_wake(self, (to.peer(), to.medium()), class, bytes, sleeper)
     }
 
     fn put(&self, to: &Peer, class: Class, frame: &Frame, counts: &Counters) -> bool {

@@ -11,7 +11,7 @@ mod short_senders;
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::transport::carrier::{Carrier, Peer};
+use crate::transport::carrier::{Bytes, Carrier, Peer, Sleeper};
 use crate::transport::frame::{Class, Frame};
 use crate::transport::imports::ImportTable;
 use crate::transport::memory::control::Control;
@@ -360,8 +360,18 @@ impl Node {
 }
 
 impl Carrier for Node {
-    fn has_credit(&self, to: &Peer, class: Class) -> bool {
-        to.may_have_credit(class)
+    fn has_credit(&self, to: &Peer, class: Class, (_, payload): Bytes) -> bool {
+        to.may_have_credit(class, payload)
+    }
+
+    /// A thread of the program sleeps at the peer instead: see MessageSender::watch().
+    fn ask_wake(&self, to: &Peer, _: Class, _: Bytes, sleeper: Sleeper) -> bool {
+        match sleeper {
+            Sleeper::Progress => to.ask_wake_for_requests(),
+            Sleeper::Handlers => to.ask_wake_for_responses(),
+            Sleeper::Program => return false,
+        }
+        true
     }
 
     #[inline(always)]

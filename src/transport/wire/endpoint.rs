@@ -25,6 +25,7 @@ use super::signals::Come;
 use super::tickets::Tickets;
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
+use crate::transport::carrier::Sleeper;
 use crate::transport::frame::{Class, Frame};
 use crate::util::backoff::{Backoff, looks};
 use crate::util::socket::{Wake, interest, poll_for};
@@ -42,9 +43,8 @@ use std::time::{Duration, Instant};
 
 mod posts;
 use polling::Events;
-pub use posts::Sleeper;
 use posts::{Batch, Ring};
-use ways::Refused;
+use ways::Asked;
 
 /// How long the polling thread sleeps at most while frames wait for the lane or for a slot.
 const AGAIN: Duration = Duration::from_micros(100);
@@ -101,8 +101,8 @@ struct State {
     receipts: Receipts,
     joins: Joins,
     outgoing: Outgoing,
-    /// Responses that were refused and had no room since.
-    refused: Vec<Refused>,
+    /// Room that threads have asked for, and that has not come since.
+    asked: Vec<Asked>,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
     /// Received answers and replies that have found no slot.
     asides: Answers,
@@ -332,7 +332,7 @@ impl Endpoint {
             receipts: Receipts::new(size),
             joins: Joins::default(),
             outgoing: Outgoing::new(&caps),
-            refused: Vec::new(),
+            asked: Vec::new(),
             asides: Vec::new(),
             relayed: news.relayed,
             lost: Vec::new(),

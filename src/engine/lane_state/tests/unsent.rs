@@ -121,7 +121,7 @@ fn a_response_parked_for_another_peer_ends_the_sleep() {
     let park = |peer: u32| {
         let is_parked = || {
             let mut is = false;
-            post.parked.each_peer(|it| is |= it == peer);
+            post.parked.each_first(|it| is |= it.peer == peer);
             is
         };
         while !is_parked() {

@@ -68,6 +68,7 @@ impl MessageReceiver {
         {
             self.mismatch = None;
             self.counts.skips.up();
+            head.request_wakes.ring_all(|rank| self.peers.ring_progress(rank));
         }
     }
 

@@ -4,7 +4,9 @@
 
 use super::{FindHost, MessageSender};
 use crate::transport::frame::{Class, Frame};
-use crate::transport::memory::message_area::{ANSWERS, LIB, Policy, REPLIES, RESPONSES};
+use crate::transport::memory::message_area::{
+    ANSWERS, LARGE, LARGE_RESPONSES, LIB, Policy, REPLIES, RESPONSES,
+};
 use crate::transport::memory::slots::SlotShare;
 use crate::util::counters::Counters;
 use std::sync::atomic::Ordering;
@@ -28,11 +30,14 @@ impl<'a> MessageSender<'a> {
         }
     }
 
-    /// Whether there is a credit for a small message of a class. A hint. Shares of requests that
-    /// were not used yet count as free.
-    pub fn may_have_credit(&self, class: Class) -> bool {
+    /// Whether there is a credit for a message of a class with so many bytes of payload. A hint.
+    /// Shares of requests that were not used yet count as free.
+    pub fn may_have_credit(&self, class: Class, payload: usize) -> bool {
+        let is_large = payload > self.message_area.sizes.medium;
         let at = match class {
+            Class::Requests if is_large => LARGE,
             Class::Requests => return self.requests_have_credit(true),
+            Class::Responses if is_large => LARGE_RESPONSES,
             Class::Responses => RESPONSES,
             Class::Replies => REPLIES,
             Class::Lib => LIB,

@@ -56,7 +56,7 @@ impl State {
         self.outgoing.waiting() == 0
             && self.tickets.is_none()
             && self.lost.is_empty()
-            && self.refused.is_empty()
+            && self.asked.is_empty()
             && self.grants.has_served_all()
     }
 
@@ -230,7 +230,7 @@ impl Shared {
         self.send(state, out);
         let overdue = if state.lost.is_empty() { Vec::new() } else { state.overdue() };
         let failed = state.failure.is_some() && !failed_before;
-        let room = state.has_made_room();
+        let woken = state.answered_by_room();
         drop(guard);
         if failed {
             (self.failed)();
@@ -238,9 +238,7 @@ impl Shared {
         if rings {
             self.ring(Sleeper::Progress);
         }
-        if room {
-            self.ring(Sleeper::Handlers);
-        }
+        woken.into_iter().for_each(|sleeper| self.ring(sleeper));
         self.signal(&signals);
         for peer in overdue {
             self.unreachable.get().into_iter().for_each(|report| report(peer));

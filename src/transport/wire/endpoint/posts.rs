@@ -3,6 +3,7 @@
 
 use super::helpers::Helper;
 use super::{Asleep, Endpoint, Out, Shared, State};
+use crate::transport::carrier::Sleeper;
 use crate::transport::remote::{Posting, Stopped};
 use crate::transport::wire::ended::{End, Ended};
 use crate::transport::wire::remote::{Memory, command};
@@ -11,16 +12,8 @@ use crate::transport::{Receiver, Reply, Sink};
 use crate::util::status::Status;
 use std::sync::Arc;
 
-/// A thread of the library that the endpoint wakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sleeper {
-    /// The progress thread: completions are ready, and nobody holds the lane's role.
-    Progress,
-    /// The thread `llcl-handlers`: there is room for a response that was refused.
-    Handlers,
-}
-
-/// Wakes such a thread.
+/// Wakes a thread that has asked for room, or the progress thread when completions are ready and
+/// nobody holds the lane's role.
 pub type Ring = Box<dyn Fn(Sleeper) + Send + Sync>;
 
 /// The commands of one post. It is kept to reuse its memory, and is empty between posts.

@@ -130,32 +130,44 @@ fn peers_get_places_in_turn() {
     }
 }
 
-/// The round that makes room for a refused response rings once. A round that makes none does not
-/// ring, and nobody rings for a refused request, whose sender tries again by itself.
+/// The round that makes room wakes each thread that has asked once, and no other thread. A round
+/// that makes none wakes nobody. Over a silent wire the sender of a request must poll, so its
+/// question is refused.
 #[test]
-fn room_for_a_refused_response_rings_once() {
-    let grants = (1..=2).map(|seed| format!("{seed}:remote=0:shared=0:fd=0"));
-    let queues = (1..=2).map(|seed| format!("{seed}:shared=1:fd=0"));
+fn room_wakes_the_threads_that_have_asked_once() {
+    let grants = (1..=2).map(|seed| format!("{seed}:remote=0:shared=0"));
+    let queues = (1..=2).map(|seed| format!("{seed}:shared=1"));
     for name in grants.chain(queues).chain(natures(1).take(2)) {
-        let (all, rings) = (All::new(2, &name), Arc::new(AtomicU32::new(0)));
+        let (all, rings) = (All::new(2, &name), Arc::new(Mutex::new(Vec::new())));
         let rung = rings.clone();
-        all.0[0].set_ring(Box::new(move |sleeper| {
-            rung.fetch_add(u32::from(sleeper == Sleeper::Handlers), Ordering::Relaxed);
-        }));
+        all.0[0].set_ring(Box::new(move |sleeper| rung.lock().unwrap().push(sleeper)));
         let rounds = |takes| (0..2).for_each(|rank| all.round(rank, &|_, _, _| takes));
-        let rings = || rings.load(Ordering::Relaxed);
-        all.fill((0, 1), Class::Requests, || rounds(false));
-        assert_eq!(rings(), 0, "{name}: for a request");
-        all.fill((0, 1), Class::Responses, || rounds(false));
-        let before = rings();
-        (0..100).for_each(|_| rounds(false));
-        assert_eq!(rings(), before, "{name}: without room");
-        until("nobody rings", || {
-            rounds(true);
-            rings() > before
-        });
-        assert!(all.put(0, 1, Class::Responses, 0, 8), "{name}: there is no room");
-        (0..100).for_each(|_| rounds(true));
-        assert_eq!(rings(), before + 1, "{name}");
+        let rings = || std::mem::take(&mut *rings.lock().unwrap());
+        for class in [Class::Requests, Class::Responses] {
+            all.fill((0, 1), class, || rounds(false));
+            rings();
+            let sleepers = match class {
+                Class::Responses => vec![Sleeper::Handlers],
+                _ => vec![Sleeper::Program, Sleeper::Progress],
+            };
+            for sleeper in [&sleepers[..], &sleepers[..]].concat() {
+                assert!(all.0[0].ask_wake((1, 4096), class, (3, 8), sleeper), "{name}");
+            }
+            (0..100).for_each(|_| rounds(false));
+            assert_eq!(rings(), [], "{name}: without room");
+            let mut rung = Vec::new();
+            until("there is no room", || {
+                rounds(true);
+                rung.extend(rings());
+                all.0[0].has_credit((1, 4096), class, (3, 8))
+            });
+            assert!(all.put(0, 1, class, 0, 8), "{name}: there is no room");
+            (0..100).for_each(|_| rounds(true));
+            rung.extend(rings());
+            assert_eq!(rung, sleepers, "{name}");
+        }
+        all.0[0].shared.naps.store(true, Ordering::Relaxed);
+        let asked = |class| all.0[0].ask_wake((1, 4096), class, (3, 8), Sleeper::Progress);
+        assert_eq!([Class::Requests, Class::Responses].map(asked), [false, true], "{name}");
     }
 }

@@ -1,36 +1,34 @@
 //! Which way a frame goes that needs a slot of its receiver: into the shared queue of the wire, by
 //! a ticket, or by a knock and grants. A frame for which there is no room is refused.
 //!
-//! The sender of a refused response sleeps, so the endpoint keeps where the response would have
-//! gone, and the round that makes room there rings. Both happen under the endpoint's lock, so the
-//! sender, who tries once more before it sleeps, misses no ring.
+//! A thread whose frame was refused may ask for room before it sleeps. The endpoint keeps where the
+//! frame would go, and the round that finds room there wakes the thread. Both happen under the
+//! endpoint's lock, and the thread looks for room after it has asked, so it misses no room.
 
 use super::*;
+use crate::transport::carrier::Bytes;
 use crate::transport::wire::tickets::{Use, Waiting};
 
-/// Where a frame would have gone: peer, line, class, bytes of header and payload.
-#[derive(Clone, Copy)]
-pub(super) struct Refused(u32, Line, Class, usize);
+/// Most entries of `State::asked`. A thread whose question finds no place naps.
+const ASKED: usize = 512;
+
+/// Where the frame of a sleeping thread would go: peer, line, class, bytes, and the thread.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct Asked(u32, Line, Class, usize, Sleeper);
 
 impl State {
-    /// Keeps where a refused response would have gone. There are as many as peers to which
-    /// responses are parked, at most; see `engine::messages::parked`.
-    #[cold]
-    fn refuse(&mut self, it: Refused) {
-        let Refused(to, line, class, _) = it;
-        let is_new = self.refused.iter().all(|other| (other.0, other.1) != (to, line));
-        if class == Class::Responses && is_new {
-            self.refused.push(it);
-        }
-    }
-
-    /// Whether there is room now for refused responses, which are then forgotten.
-    pub(super) fn has_made_room(&mut self) -> bool {
-        let mut refused = std::mem::take(&mut self.refused);
-        let before = refused.len();
-        refused.retain(|Refused(to, line, class, size)| !self.has_room(*to, *line, *class, *size));
-        self.refused = refused;
-        self.refused.len() < before
+    /// The threads for whose frames there is room now; their questions are forgotten.
+    pub(super) fn answered_by_room(&mut self) -> Vec<Sleeper> {
+        let (mut asked, mut woken) = (std::mem::take(&mut self.asked), Vec::new());
+        asked.retain(|Asked(to, line, class, size, sleeper)| {
+            let room = self.has_room(*to, *line, *class, *size);
+            if room && !woken.contains(sleeper) {
+                woken.push(*sleeper);
+            }
+            !room
+        });
+        self.asked = asked;
+        woken
     }
 
     /// Whether a frame goes into the peer's shared queue.
@@ -129,9 +127,39 @@ impl State {
 }
 
 impl Endpoint {
-    /// See `Carrier::has_credit`.
-    pub fn has_credit(&self, to: u32, class: Class) -> bool {
-        line_of(class, 0, 0).is_none_or(|line| self.shared.lock().has_room(to, line, class, 0))
+    /// See `Carrier::has_credit`. `to`: the peer, and most bytes of payload of its small slots.
+    pub fn has_credit(
+        &self,
+        (to, medium): (u32, usize),
+        class: Class,
+        (header, payload): Bytes,
+    ) -> bool {
+        let line = line_of(class, payload, medium);
+        line.is_none_or(|line| self.shared.lock().has_room(to, line, class, header + payload))
+    }
+
+    /// See `Carrier::ask_wake`. A silent wire needs threads that poll it, so the sender of a
+    /// request must not sleep there.
+    pub fn ask_wake(
+        &self,
+        (to, medium): (u32, usize),
+        class: Class,
+        (header, payload): Bytes,
+        sleeper: Sleeper,
+    ) -> bool {
+        let Some(line) = line_of(class, payload, medium) else { return false };
+        if class != Class::Responses && self.wakes_nobody() {
+            return false;
+        }
+        let mut state = self.shared.lock();
+        let it = Asked(to, line, class, header + payload, sleeper);
+        if !state.asked.contains(&it) {
+            if state.asked.len() == ASKED {
+                return false;
+            }
+            state.asked.push(it);
+        }
+        true
     }
 
     /// See `Carrier::put`. `medium`: most bytes of payload of a small slot of the peer.
@@ -141,7 +169,6 @@ impl Endpoint {
         if let Some(line) = line
             && !state.has_room(to, line, class, size)
         {
-            state.refuse(Refused(to, line, class, size));
             return false;
         }
         let (mut out, frame) = (std::mem::take(&mut state.out), OwnedFrame::of(class, frame));
