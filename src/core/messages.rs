@@ -80,8 +80,8 @@ impl Context {
         if !self.quick.has(peer) || completion::in_response() {
             return false;
         }
-        let sender = self.post.ready_sender(peer, frame).filter(|sender| sender.admits_at_first());
-        sender.is_some_and(|sender| self.post.send(sender, frame))
+        let sender = self.post.ready_sender(peer, frame).filter(|sender| sender.admits(false));
+        sender.is_some_and(|sender| self.post.send_in_turn(sender, frame))
     }
 
     /// Sends or parks the message; an error says why it was not accepted.
@@ -165,12 +165,15 @@ impl Poster {
             return self.am_queue(send, message_sender, local, tag);
         }
         let long = send.kind == LONG;
+        let no_credit = || Err(Error::bare(Status::RETRY_NO_CREDIT));
+        if !message_sender.admits(true) {
+            return no_credit();
+        }
         if long {
             // Checked before the write, so that a refused attempt copies nothing.
-            if !message_sender.admits()
-                || !self.routes.fabric().has_credit(message_sender, Class::Requests, send.bytes())
-            {
-                return Err(Error::bare(Status::RETRY_NO_CREDIT));
+            if !self.routes.fabric().has_credit(message_sender, Class::Requests, send.bytes()) {
+                message_sender.give_turn_back();
+                return no_credit();
             }
             let write = write_of(send);
             // SAFETY: the payload is the caller's, valid during the call.
@@ -190,8 +193,8 @@ impl Poster {
         let (id, kind, label) = (send.id as u16, send.kind as u8, send.label);
         let absent = send.kind == MEDIUM && send.payload.is_null();
         let frame = Frame { id, kind, tag, header, payload, label, absent };
-        if !(long || message_sender.admits()) || !self.post.send(message_sender, &frame) {
-            return Err(Error::bare(Status::RETRY_NO_CREDIT));
+        if !self.post.send_in_turn(message_sender, &frame) {
+            return no_credit();
         }
         if send.kind != BULK {
             // SAFETY: checked before, and the user keeps it valid until it has fired.

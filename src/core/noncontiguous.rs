@@ -17,6 +17,7 @@ use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::transport::port::Port;
+use crate::util::admission::Refusal;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use list_copy::copy_spans;
@@ -154,7 +155,7 @@ impl Poster {
             unsafe { on_complete.fire(Status::OK, self.routes.waiters()) };
             return Ok(Accepted::Fires);
         }
-        if later && !self.lane.room().admits() {
+        if later && !self.lane.room().admits(Refusal::Renews) {
             return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         // This comes before the list of pieces is made, which a full queue would refuse.

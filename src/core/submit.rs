@@ -13,6 +13,7 @@ use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Key;
 use crate::transport::port::Port;
+use crate::util::admission::Refusal;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -243,7 +244,7 @@ impl Poster {
         let execution = self.lane.execution();
         if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
             by_caller::check(&self.routes, command)?;
-            if !self.lane.room().admits() {
+            if !self.lane.room().admits(Refusal::Renews) {
                 return Err(Error::bare(Status::RETRY_QUEUE_FULL));
             }
             return match self.queue(request) {

@@ -18,7 +18,7 @@ use crate::engine::queue_entry::{QueueEntry, SLOT_BYTES, slots_for};
 use crate::engine::role::Held;
 use crate::engine::routes::Routes;
 use crate::transport::fabric::Fabric;
-use crate::util::admission::Admission;
+use crate::util::admission::{Admission, Refusal};
 use crate::util::backoff::looks;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -148,7 +148,7 @@ impl Lane {
     /// As for put().
     #[inline]
     pub unsafe fn offload(&self, command: &Command) -> Option<Posted> {
-        if !self.room.admits() {
+        if !self.room.admits(Refusal::Renews) {
             return None;
         }
         let mut reservation = self.queue.reserve(1)?;

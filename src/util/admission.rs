@@ -65,16 +65,18 @@ impl Admission {
         end
     }
 
-    /// Whether the calling thread may post now. To be called once for each command.
+    /// Whether the calling thread may post now. If the post fails for want of room, call
+    /// give_back().
     #[inline]
-    pub fn admits(&self) -> bool {
-        !self.is_wanted() || spend()
+    pub fn admits(&self, refusal: Refusal) -> bool {
+        !self.is_wanted() || spend(refusal)
     }
 
-    /// Like admits(), but a refusal does not count: for the attempts of a call before its last one.
-    #[inline]
-    pub fn admits_at_first(&self) -> bool {
-        !self.is_wanted() || LEFT.with(take_one)
+    /// The post that admits() has admitted has found no room: it does not count.
+    pub fn give_back(&self) {
+        if self.is_wanted() {
+            LEFT.set((LEFT.get() + 1).min(SHARE));
+        }
     }
 
     /// If the calling thread has used its share: wakes the first thread of the line and waits at
@@ -119,26 +121,32 @@ pub fn look<T>(attempt: impl Fn() -> Option<T>) -> Option<T> {
     })
 }
 
-/// The rest of a share after one more attempt; `left` is the rest before. A negative number counts
-/// refusals. After the last refusal the result is a new share, if `renews`.
-pub fn after_one(left: i32, renews: bool) -> i32 {
-    let left = (left - 1).max(-REFUSALS);
-    if left == -REFUSALS && renews { SHARE } else { left }
+/// What a refusal of an attempt does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nothing: the call has another attempt.
+    Free,
+    /// It is counted.
+    Counts,
+    /// It is counted, and the last of REFUSALS brings a new share.
+    Renews,
 }
 
-/// Takes one of `left`, if there is one.
-#[inline]
-fn take_one(left: &Cell<i32>) -> bool {
-    let before = left.get();
-    left.set(before - i32::from(before > 0));
-    before > 0
+/// The rest of a share after one more attempt; `left` is the rest before. A negative number counts
+/// refusals.
+pub fn after_one(left: i32, refusal: Refusal) -> i32 {
+    if left <= 0 && refusal == Refusal::Free {
+        return left;
+    }
+    let left = (left - 1).max(-REFUSALS);
+    if left == -REFUSALS && refusal == Refusal::Renews { SHARE } else { left }
 }
 
 /// Takes one command of the thread's share. False: the share is used up.
 #[inline(never)]
-fn spend() -> bool {
+fn spend(refusal: Refusal) -> bool {
     let left = LEFT.get();
-    LEFT.set(after_one(left, true));
+    LEFT.set(after_one(left, refusal));
     left > 0
 }
 
@@ -173,22 +181,24 @@ mod tests {
     fn a_thread_behind_its_share_is_refused_for_a_while_if_others_wait() {
         let room = Admission::default();
         for _ in 0..2 * SHARE {
-            assert!(room.admits());
+            assert!(room.admits(Refusal::Renews));
         }
         room.waiting.store(1, Ordering::Relaxed);
         for _ in 0..2 {
             assert!(!room.wait_for_turn(), "it has not had its share");
-            assert!((0..SHARE).all(|_| room.admits()));
-            assert!((0..REFUSALS).all(|_| !room.admits()));
+            assert!((0..SHARE).all(|_| room.admits(Refusal::Renews)));
+            assert!((0..REFUSALS).all(|_| !room.admits(Refusal::Renews)));
         }
     }
 
     #[test]
     fn refusals_bring_a_new_share_only_where_they_may() {
-        let after = |count: i32, renews| (0..count).fold(SHARE, |left, _| after_one(left, renews));
-        assert_eq!((after(SHARE, true), after(SHARE, false)), (0, 0));
-        assert_eq!(after(SHARE + REFUSALS, true), SHARE);
-        assert_eq!(after(SHARE + 5 * REFUSALS, false), -REFUSALS);
-        assert_eq!(after_one(after(SHARE + 5 * REFUSALS, false), true), SHARE);
+        use Refusal::{Counts, Free, Renews};
+        let after = |count: i32, refusal| (0..count).fold(SHARE, |it, _| after_one(it, refusal));
+        assert_eq!([Free, Counts, Renews].map(|refusal| after(SHARE, refusal)), [0; 3]);
+        assert_eq!(after(SHARE + REFUSALS, Renews), SHARE);
+        assert_eq!(after(SHARE + 5 * REFUSALS, Counts), -REFUSALS);
+        assert_eq!(after(SHARE + 5 * REFUSALS, Free), 0);
+        assert_eq!(after_one(after(SHARE + 5 * REFUSALS, Counts), Renews), SHARE);
     }
 }

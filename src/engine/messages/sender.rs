@@ -77,6 +77,16 @@ impl AmSender {
         self.put(message_sender, Class::Requests, frame)
     }
 
+    /// Like send(), for a message that MessageSender::admits() has admitted.
+    #[inline(always)]
+    pub fn send_in_turn(&self, message_sender: &MessageSender<'static>, frame: &Frame) -> bool {
+        let sent = self.send(message_sender, frame);
+        if !sent {
+            message_sender.give_turn_back();
+        }
+        sent
+    }
+
     #[inline(always)]
     fn put(&self, to: &MessageSender<'static>, class: Class, frame: &Frame) -> bool {
         self.routes.fabric().put(to, class, frame, &self.counts)

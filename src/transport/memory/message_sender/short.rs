@@ -46,10 +46,11 @@ impl MessageSender<'_> {
     #[inline(always)]
     pub fn send_short(&self, message: &impl ShortMessage, own: usize) -> Short {
         let head = self.message_area.head;
-        if !head.has_handler(message.id()) || !self.admits_at_first() {
+        if !head.has_handler(message.id()) || !self.admits(false) {
             return Short::Refused;
         }
         let Some((ticket, slot)) = self.first.take_at_once(self.me, &self.first_cached) else {
+            self.give_turn_back();
             return Short::Refused;
         };
         let envelope = Envelope::short(self.of_short, message.id(), message.label());

@@ -4,7 +4,7 @@
 //! shares of processes, too.
 
 use super::MessageSender;
-use crate::util::admission::{SHARE, after_one, look};
+use crate::util::admission::{Refusal, SHARE, after_one, look};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -73,47 +73,54 @@ impl MessageSender<'_> {
         self.message_area.head.request_wakes.add(self.me);
     }
 
-    /// Whether the calling thread may send a message now. Call it once for each call of the program
-    /// that sends: it counts refusals.
+    /// Whether the calling thread may send a message now. If the message then finds no slot, call
+    /// give_turn_back(). `is_last`: the call of the program has no other way to send the message,
+    /// so a refusal counts.
     #[inline(always)]
-    pub fn admits(&self) -> bool {
-        self.room.admits() && (!self.others_wait() || self.spend())
-    }
-
-    /// Like admits(), but a refusal does not count: for the attempts of a call before its last one.
-    #[inline(always)]
-    pub fn admits_at_first(&self) -> bool {
+    pub fn admits(&self, is_last: bool) -> bool {
         // Both counts are combined so that one branch suffices.
         let waiting = u64::from(self.room.waiting()) | self.message_area.head.credit.sleepers();
-        waiting == 0 || self.has_turn()
+        waiting == 0 || self.has_turn(is_last)
     }
 
-    /// The rest of admits_at_first(), while threads of this process or of others wait.
+    /// The rest of admits(), while threads of this process or of others wait.
     #[inline(never)]
-    fn has_turn(&self) -> bool {
-        let of_process = || self.left.load(Ordering::Relaxed) > 0 && self.spend();
-        self.room.admits_at_first() && (!self.others_wait() || of_process())
+    fn has_turn(&self, is_last: bool) -> bool {
+        let refusal = if is_last { Refusal::Renews } else { Refusal::Free };
+        if !self.room.admits(refusal) {
+            return false;
+        }
+        let has_turn = !self.others_wait() || self.spend(refusal);
+        if !has_turn {
+            self.room.give_back();
+        }
+        has_turn
     }
 
-    #[inline(always)]
-    fn others_wait(&self) -> bool {
-        self.message_area.head.credit.is_wanted() && self.others_sleep()
+    /// The message that admits() has admitted has found no slot: it does not count.
+    #[cold]
+    pub fn give_turn_back(&self) {
+        self.room.give_back();
+        if self.others_wait() {
+            self.left.store(self.left.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
     }
 
     /// Whether senders of other processes sleep: more senders than the one of this process.
-    #[inline(never)]
-    fn others_sleep(&self) -> bool {
+    fn others_wait(&self) -> bool {
         self.message_area.head.credit.sleepers() > u64::from(self.watched.load(Ordering::Relaxed))
     }
 
     /// Takes one message of the process's turn; false: the turn is over.
-    #[inline(never)]
-    fn spend(&self) -> bool {
+    fn spend(&self, refusal: Refusal) -> bool {
         let left = self.left.load(Ordering::Relaxed);
         // A process that only calls try functions gets a new turn after some refusals; but not
         // while one of its threads sleeps for credit, which gets the turn.
-        let renews = !self.watched.load(Ordering::Relaxed);
-        self.left.store(after_one(left, renews), Ordering::Relaxed);
+        let refusal = match refusal {
+            Refusal::Renews if self.watched.load(Ordering::Relaxed) => Refusal::Counts,
+            refusal => refusal,
+        };
+        self.left.store(after_one(left, refusal), Ordering::Relaxed);
         left > 0
     }
 
