@@ -85,10 +85,17 @@ impl Message {
         Message { post, arrived: *arrived, body: BodyPlace::Along, state }
     }
 
+    /// A message for renew(). `response`: all of them will be responses, or none.
+    #[inline(always)]
+    pub fn empty(post: &Arc<AmSender>, response: bool) -> Message {
+        Message::new(post, &Arrived { response, ..Arrived::NONE })
+    }
+
     /// Turns a closed message into the next one received; see new().
     #[inline(always)]
     pub fn renew(&mut self, arrived: Arrived) {
-        self.arrived = arrived;
+        debug_assert_eq!(self.arrived.response, arrived.response);
+        self.arrived = Arrived { response: self.arrived.response, ..arrived };
         *self.state.get_mut() = 0;
     }
 

@@ -97,7 +97,8 @@ impl Dispatcher {
         let Requests { message_receiver, responses, table, notified } = &mut **requests;
         // The dispatcher is an argument, so that a message loads it once.
         let ends = |it: &Dispatcher| !it.post.parked.has_room() || responses.is_ready() || done();
-        message_receiver.run(most, &mut Run::<_, false>::new(self, table, notified, ends))
+        let message = &mut Message::empty(&self.post, false);
+        message_receiver.run(most, &mut Run::<_, false>::new(self, table, notified, message, ends))
     }
 
     /// Like run(), for responses, which come before requests.
@@ -110,7 +111,8 @@ impl Dispatcher {
     ) -> usize {
         let Requests { responses, table, notified, .. } = &mut **requests;
         let ends = |_: &Dispatcher| done();
-        responses.run(most, &mut Run::<_, true>::new(self, table, notified, ends))
+        let message = &mut Message::empty(&self.post, true);
+        responses.run(most, &mut Run::<_, true>::new(self, table, notified, message, ends))
     }
 
     /// Handles the next response, under the role, whatever its kind.
@@ -160,7 +162,9 @@ struct Run<'a, E, const RESPONSES: bool> {
     callbacks: Callbacks<'a>,
     waiters: &'a Waiters,
     handled: &'a Count,
-    message: Message,
+    /// Not a part of this object: a handler gets its address, so the compiler would load all other
+    /// fields anew after each message.
+    message: &'a mut Message,
     /// Whether something else is due.
     ends: E,
 }
@@ -171,11 +175,11 @@ impl<'a, E: Fn(&Dispatcher) -> bool, const RESPONSES: bool> Run<'a, E, RESPONSES
         dispatcher: &'a Dispatcher,
         table: &'a [Cell<Entry>; IDS],
         notified: &'a mut Notified,
+        message: &'a mut Message,
         ends: E,
     ) -> Self {
         let (post, callbacks) = (&dispatcher.post, Callbacks::of_thread());
         let (waiters, handled) = (post.routes.waiters(), &post.counts.handled);
-        let message = Message::new(post, &Arrived::NONE);
         Run { dispatcher, table, notified, callbacks, waiters, handled, message, ends }
     }
 }
@@ -190,7 +194,7 @@ impl<E: Fn(&Dispatcher) -> bool, const RESPONSES: bool> Consumer for Run<'_, E, 
             return false;
         };
         self.message.renew(arrived);
-        let to = &raw mut self.message;
+        let to = &raw mut *self.message;
         let name = handler as *const c_void;
         // SAFETY: as in Dispatcher::handle().
         let call = || unsafe { handler(to, data) };
