@@ -329,8 +329,10 @@ impl Regions {
 
     /// Ends the region. From now on its key is refused, here and at every peer. It waits for the
     /// operations that use the region as their local side. Inside a callback, where waiting is not
-    /// possible, it returns RETRY_BUSY if any operation is under way.
-    pub fn free(&self, key: Key) -> Result<()> {
+    /// possible, it returns RETRY_BUSY if any operation is under way. Calls `on_end` if it has
+    /// ended the region, also if a later step has failed. Callbacks that run before that still find
+    /// the region's memory.
+    pub fn free(&self, key: Key, on_end: impl FnOnce()) -> Result<()> {
         self.routes.gate().must_be_own()?;
         let waiting_allowed = !in_callback();
         let idle = || {
@@ -375,6 +377,7 @@ impl Regions {
             self.segment.give_back(place, size, held, is_held);
         }
         self.table().vacant.push_back(index);
+        on_end();
         end
     }
 

@@ -136,11 +136,11 @@ impl Drop for Handles {
 /// Frees the region of a handle.
 pub fn free_region(handle: &RegionHandle) -> Result<()> {
     let (regions, key) = handle.regions()?;
-    regions.free(key)?;
     // SAFETY: the context of a live region keeps the handles.
     let handles = unsafe { &*handle.handles };
-    handle.live.store(false, Ordering::Release);
-    let mut all = handles.all.lock().unwrap_or_else(PoisonError::into_inner);
-    all.1.push_back(handle.at);
-    Ok(())
+    regions.free(key, || {
+        handle.live.store(false, Ordering::Release);
+        let mut all = handles.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.1.push_back(handle.at);
+    })
 }

@@ -103,6 +103,9 @@ int main(int argc, char **argv)
             sched_yield();
         if (!ends) {
             EXPECT(llcl_region_free(region) == LLCL_ERR_SYSTEM);
+            /* The region has ended, whatever the status says of the wait. */
+            EXPECT(llcl_region_address(region) == NULL && llcl_region_size(region) == 0);
+            EXPECT(llcl_region_free(region) == LLCL_ERR_STATE);
             EXPECT(is_mapped(memory));
             EXPECT(llcl_region_free(other) == LLCL_OK);
             EXPECT(is_mapped(memory) && !is_mapped(gone));
