@@ -94,8 +94,23 @@ static void lambdas(llcl_context_t *context, const llcl_read_params_t &read)
     CHECK(alive == living);
 }
 
+/* An operation that ends with an error on a thread whose last error belongs to another call. */
+static llcl_status_t ends_badly(llcl_context_t *context, const llcl_read_params_t *read)
+{
+    CHECK(llcl_flush(context, llcl_size(context)) == LLCL_ERR_INVALID && *llcl_last_error() != 0);
+    read->on_complete.call(read->on_complete.target, LLCL_ERR_PEER_DEAD);
+    return LLCL_OK;
+}
+
 static void futures(llcl_context_t *context, llcl_read_params_t read)
 {
+    std::string says;
+    try {
+        llcl::post_future<ends_badly>(context, read).get();
+    } catch (const llcl::error &error) {
+        says = error.what();
+    }
+    CHECK(says == llcl_status_string(LLCL_ERR_PEER_DEAD));
     read.flags = LLCL_FLAG_DEFER;
     llcl::post_future<llcl_read_async>(context, read).get();
     read.flags = LLCL_FLAG_DONE; /* which may tell the end by the answer */

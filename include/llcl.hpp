@@ -20,13 +20,15 @@
 
 namespace llcl {
 
-/// The exception of check(): a status, and the library's message.
+/// The exception of check() and of futures: a status and a message. The first constructor is for
+/// the status that a call of this thread has just returned, and takes the library's message.
 class error : public std::runtime_error {
 public:
     explicit error(llcl_status_t status)
-        : std::runtime_error(status < 0 && *llcl_last_error() != 0 ? llcl_last_error() : llcl_status_string(status)), status_(status)
+        : error(status, status < 0 && *llcl_last_error() != 0 ? llcl_last_error() : llcl_status_string(status))
     {
     }
+    error(llcl_status_t status, const char *message) : std::runtime_error(message), status_(status) {}
     llcl_status_t status() const noexcept { return status_; }
 
 private:
@@ -172,7 +174,8 @@ template <auto Post, class Params> std::future<void> post_future(llcl_context_t 
         if (status == LLCL_OK)
             promise.set_value();
         else
-            promise.set_exception(std::make_exception_ptr(error(status)));
+            // The thread's last error belongs to another call.
+            promise.set_exception(std::make_exception_ptr(error(status, llcl_status_string(status))));
     });
     check(answer);
     if (answer == LLCL_DONE) { // nothing fires
