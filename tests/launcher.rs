@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -265,6 +266,37 @@ fn tagged_lines_are_whole_and_all_there() {
     assert!(out.ends_with('\n'));
     let errors: BTreeSet<_> = text(&output.stderr).lines().map(str::to_owned).collect();
     assert_eq!(errors, set(&["[0] error 0", "[1] error 1", "[2] error 2"]));
+}
+
+/// A program that starts the launcher may have made its pipes non-blocking. A full pipe is then no
+/// reader that has gone: the ranks live, and all lines come.
+#[test]
+fn tagged_lines_wait_for_room_in_pipes_that_do_not_block() {
+    let script = "i=0; while test $i -lt 8000; do echo a line that is not short $i; \
+                  echo an error that is not short $i >&2; i=$((i+1)); done";
+    let (mut out, out_end) = std::io::pipe().unwrap();
+    let (mut err, err_end) = std::io::pipe().unwrap();
+    for end in [&out_end, &err_end] {
+        llcl::util::socket::set_nonblocking(end.as_fd()).unwrap();
+    }
+    let mut child = shell(&["-n", "1", "--tag-output"], script)
+        .stdout(Stdio::from(OwnedFd::from(out_end)))
+        .stderr(Stdio::from(OwnedFd::from(err_end)))
+        .spawn()
+        .unwrap();
+    // Long enough that the pipes, of 64 KiB, are full.
+    std::thread::sleep(Duration::from_millis(300));
+    let errors = std::thread::spawn(move || {
+        let mut bytes = String::new();
+        err.read_to_string(&mut bytes).map(|_| bytes)
+    });
+    let mut lines = String::new();
+    out.read_to_string(&mut lines).unwrap();
+    assert!(child.wait().unwrap().success());
+    for (text, kind) in [(lines, "a line"), (errors.join().unwrap().unwrap(), "an error")] {
+        let expected = (0..8000).map(|i| format!("[0] {kind} that is not short {i}\n"));
+        assert!(text == expected.collect::<String>(), "{} lines", text.lines().count());
+    }
 }
 
 #[test]

@@ -131,12 +131,28 @@ impl Stream {
 
     fn write(&self, lines: &[u8]) -> io::Result<()> {
         match self.target {
-            Target::Out => {
-                let mut out = io::stdout().lock();
-                out.write_all(lines)?;
-                out.flush()
+            Target::Out => write_whole(io::stdout().lock(), lines),
+            Target::Err => write_whole(io::stderr().lock(), lines),
+        }
+    }
+}
+
+/// Writes all bytes. The program that has started this one may have made the file non-blocking;
+/// this thread then sleeps until there is room.
+fn write_whole(mut to: impl Write + AsFd, mut bytes: &[u8]) -> io::Result<()> {
+    loop {
+        let step = if bytes.is_empty() { to.flush().map(|()| 0) } else { to.write(bytes) };
+        match step {
+            Ok(0) if bytes.is_empty() => return Ok(()),
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(size) => bytes = &bytes[size..],
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                if socket::poll(&mut [interest(to.as_fd(), libc::POLLOUT)], -1).is_err() {
+                    return Err(e);
+                }
             }
-            Target::Err => io::stderr().write_all(lines),
+            Err(e) => return Err(e),
         }
     }
 }
