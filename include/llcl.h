@@ -698,7 +698,9 @@ void llcl_abort(llcl_context_t *context,
  * and writes buffered output; the others by SIGTERM, and by SIGKILL where they have not ended in
  * time. llcl-run returns the code.
  *
- * The first call of a job decides. Later calls, of any thread of any rank, do not return either.
+ * The first call of a job decides. Later calls, of any thread of any rank, do not return either. A
+ * second call by the same thread, in an exit handler, writes the buffered output and ends the
+ * process at once, with the code of the first.
  * `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
  * `grace_ms`: milliseconds that the processes of the job have to end. Where the context was made
  * with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and

@@ -12,6 +12,7 @@ use crate::fail;
 use crate::util::memory::page_size;
 use crate::util::quarantine::Quarantine;
 use crate::util::status::Result;
+use std::cell::Cell;
 use std::ffi::c_char;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -290,7 +291,9 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 /// and writes buffered output; the others by SIGTERM, and by SIGKILL where they have not ended in
 /// time. llcl-run returns the code.
 ///
-/// The first call of a job decides. Later calls, of any thread of any rank, do not return either.
+/// The first call of a job decides. Later calls, of any thread of any rank, do not return either. A
+/// second call by the same thread, in an exit handler, writes the buffered output and ends the
+/// process at once, with the code of the first.
 /// `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
 /// `grace_ms`: milliseconds that the processes of the job have to end. Where the context was made
 /// with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and
@@ -300,6 +303,18 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32, grace_ms: u32) {
     static ENDING: AtomicBool = AtomicBool::new(false);
+    thread_local! {
+        /// The code with which this thread ends the process.
+        static CODE: Cell<Option<i32>> = const { Cell::new(None) };
+    }
+    if let Some(code) = CODE.get() {
+        // SAFETY: NULL means all streams; the process ends without running anything else. exit()
+        // may not be called again by a handler that it runs.
+        unsafe {
+            libc::fflush(std::ptr::null_mut());
+            libc::_exit(code)
+        }
+    }
     // Relaxed: the flag publishes nothing. Two threads in exit() would run handlers twice.
     if ENDING.swap(true, Ordering::Relaxed) {
         loop {
@@ -307,6 +322,7 @@ pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32,
         }
     }
     let code = if exit_code != 0 && exit_code & 0xff == 0 { 1 } else { exit_code };
+    CODE.set(Some(code));
     guard(|| {
         if context.is_null() {
             return Ok(());
