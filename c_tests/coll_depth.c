@@ -141,6 +141,7 @@ static void refused(llcl_team_t *team)
 {
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
     llcl_coll_t *plan = NULL;
+    uint64_t one = 1, sum = 0;
     params.team = team;
     params.depth = 65;
     CHECK_STATUS(llcl_barrier_init(&params, &plan), LLCL_ERR_INVALID);
@@ -150,6 +151,16 @@ static void refused(llcl_team_t *team)
         CHECK_STATUS(llcl_barrier_init(&params, &plan), LLCL_ERR_INVALID);
         CHECK(strstr(llcl_last_error(), "depth") != NULL);
     }
+    /* The blocking forms ignore it. */
+    params.send = llcl_local_address(&one);
+    params.receive = llcl_local_address(&sum);
+    params.type = LLCL_TYPE_U64;
+    params.op = LLCL_OP_ADD;
+    params.count = 1;
+    CHECK_OK(llcl_allreduce(&params));
+    params.depth = 65;
+    CHECK_OK(llcl_allreduce(&params));
+    CHECK_EQUAL(sum, llcl_team_size(team));
 }
 
 static void run(llcl_context_t *context)

@@ -52,9 +52,10 @@ typedef struct llcl_window_t {
  * Looks up `size` bytes of a peer, as llcl_remote_pointer does.
  *
  * `context`: a live context. `peer`: the rank of the peer. `remote`: the address of the first byte,
- * in a region of that rank. Returns the window by value. If an argument is wrong, the functions
- * that use the window return the error. Waits for the first contact with the peer. Any thread may
- * call it.
+ * in a region of that rank. Returns the window by value. If one of these is wrong, the functions
+ * that use the window return the error. A window may be longer than the rest of the region: then
+ * all its uses are calls, which refuse only places outside of the region. Waits for the first
+ * contact with the peer. Any thread may call it.
  */
 static inline llcl_window_t llcl_window(llcl_context_t *context, uint32_t peer, llcl_remote_t remote,
                                         uint64_t size)
