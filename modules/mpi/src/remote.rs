@@ -373,11 +373,11 @@ impl MpiLane {
                 self.remote.release(Some(region));
                 self.events.push_back(Event::about(Event::SERVED, peer));
             }
-            Single::Stored { peer, index, region, refused, notice } => {
+            Single::Stored { peer, index, region, notice } => {
+                let status = if region.is_some() { Status::OK } else { Status::ERR_KEY };
                 self.remote.release(region);
                 self.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
-                    let status = if refused.is_some() { Status::ERR_KEY } else { Status::OK };
                     let notice = notice.filter(|_| status == Status::OK);
                     let answers = notice.is_some_and(|notice| self.notice((peer, index), notice));
                     if !answers {

@@ -62,15 +62,8 @@ pub enum Single {
     /// Sends the bytes of a peer's large read from a region of this rank.
     Served { peer: u32, region: u64 },
     /// Receives the bytes of a peer's large write, number `index` at the peer, to a region of this
-    /// rank. If there is no such region, `refused` takes the bytes, since the peer is sending them.
-    /// `notice`: libllcl is told of it when the bytes are there.
-    Stored {
-        peer: u32,
-        index: u32,
-        region: Option<u64>,
-        refused: Option<Box<[u8]>>,
-        notice: Option<Notice>,
-    },
+    /// rank; None: the write is refused. `notice`: libllcl is told of it when the bytes are there.
+    Stored { peer: u32, index: u32, region: Option<u64>, notice: Option<Notice> },
     /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
     /// Of a Read, the memory to which MPI may still store; else empty.
     Abandoned(Range<u64>),

@@ -9,6 +9,17 @@ use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
 use crate::requests::{Came, Single};
 use crate::table::{Event, Status};
 use crate::unsent::Answer;
+use std::cell::UnsafeCell;
+
+/// The memory to which MPI stores the bytes of all refused writes; nobody reads it. It is part of
+/// the module, since this rank must not fail for lack of memory when a peer's writes are wrong. The
+/// kernel gives it pages at the first refused write.
+static SINK: Sink = Sink(UnsafeCell::new([0; LARGEST as usize]));
+
+struct Sink(UnsafeCell<[u8; LARGEST as usize]>);
+
+// SAFETY: only MPI stores there, and nobody depends on what.
+unsafe impl Sync for Sink {}
 
 impl MpiLane {
     /// Serves a request, or defers it. Drops the request of a dead peer.
@@ -122,18 +133,14 @@ impl MpiLane {
             return false;
         }
         self.remote.served += 1;
-        let (mut to, mut refused) = (place as *mut u8, None);
-        if region.is_none() {
-            // The peer has begun to send, and MPI must receive the message.
-            let bytes = refused.insert(vec![0; size as usize].into_boxed_slice());
-            to = bytes.as_mut_ptr();
-        }
-        // SAFETY: `busy` keeps the region registered until the single has ended; the single owns
-        // the box.
+        // The peer has begun to send a write, and MPI must receive the message.
+        let to = if region.is_some() { place as *mut u8 } else { SINK.0.get().cast() };
+        // SAFETY: `busy` keeps the region registered until the single has ended. The sink lives as
+        // long as the process, and `serve` has checked the size.
         let begun = unsafe {
             match write {
                 true => {
-                    let single = Single::Stored { peer, index, region, refused, notice };
+                    let single = Single::Stored { peer, index, region, notice };
                     self.requests.receive((peer, tag), to, size as usize, single)
                 }
                 false => {
