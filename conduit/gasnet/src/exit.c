@@ -80,7 +80,7 @@ static bool all_leave(void) {
     gasnett_tick_t until = gasnett_ticks_now() + exit_timeout_ns();
     uint64_t asked = 0;
     if (in_signal && any_far()) {
-        return false; /* the signal may have interrupted any code of libllcl, so its functions must not be called */
+        return false; /* the announcements are calls of libllcl, which the signal may have interrupted */
     }
     for (gex_Rank_t r = 0; r < job.size; r++) {
         if (job.controls[r].here) {
@@ -125,7 +125,9 @@ static void leave(int code) {
         llcl_finalize(job.context);
         return;
     }
-    /* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. */
+    /* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. Inside a
+     * client's handler of a signal this thread itself may be inside such a call, and hold a lock
+     * for which llcl_exit waits; then only SIGKILL ends the process. */
     llcl_exit(job.context, code, together ? 0 : GRACE_MS);
 }
 

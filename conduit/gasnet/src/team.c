@@ -155,6 +155,9 @@ size_t gex_TM_Split(gex_TM_t *new_tm, gex_TM_t parent, int color, int key, void 
     if (flags & QUERY) {
         return new_tm ? SMALLEST : 0;
     }
+    if (new_tm && (uint32_t)color == LLCL_TEAM_NONE) {
+        fatal("gex_TM_Split: color is %d, which this conduit does not allow", color);
+    }
     meet(team_of(parent));
     /* libllcl compares keys as unsigned numbers; the flipped sign bit keeps negative keys the
      * lowest. */

@@ -160,16 +160,20 @@ static void copy_grid(const struct grid *g) {
 }
 
 /* The address of the lowest byte of a strided access, and in `span` the bytes from there to its
- * end. */
+ * end. Ends the job if the access is larger than memory can be. */
 static char *extent(char *start, const ptrdiff_t *strides, const size_t *count, size_t levels, size_t element,
                     size_t *span) {
-    ptrdiff_t low = 0, high = (ptrdiff_t)element;
+    ptrdiff_t low = 0, high, reach, bytes;
+    bool too_large = __builtin_add_overflow(element, 0, &high);
     for (size_t i = 0; i < levels; i++) {
-        ptrdiff_t reach = (ptrdiff_t)(count[i] - 1) * strides[i];
-        low += reach < 0 ? reach : 0;
-        high += reach > 0 ? reach : 0;
+        too_large |= __builtin_mul_overflow(count[i] - 1, strides[i], &reach);
+        too_large |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     }
-    *span = (size_t)(high - low);
+    too_large |= __builtin_sub_overflow(high, low, &bytes);
+    if (too_large) {
+        fatal("a strided access to %p of more than %td bytes", (void *)start, PTRDIFF_MAX);
+    }
+    *span = (size_t)bytes;
     return start + low;
 }
 

@@ -85,6 +85,13 @@ int main(int argc, char **argv) {
         size_t count = 2;
         ptrdiff_t near = 1, far = SEGMENT;
         gex_VIS_StridedPutBlocking(tm, all - 1, base_of(all - 1), &far, bytes, &near, 1, &count, 1, 0);
+    } else if (me == 0 && !strcmp(how, "a strided put beyond memory")) {
+        size_t count[] = {2, ((size_t)1 << 60) + 1}; /* The product wraps to 0. */
+        ptrdiff_t near[] = {1, 0}, far[] = {1, 16};
+        gex_VIS_StridedPutBlocking(tm, all - 1, base_of(all - 1), far, bytes, near, 1, count, 2, 0);
+    } else if (!strcmp(how, "the color of no team")) {
+        gex_TM_t part;
+        gex_TM_Split(&part, tm, -1, (int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     } else if (me == 0 && !strcmp(how, "an atomic outside")) {
         gex_AD_t ad;
         gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_ADD, 0);
