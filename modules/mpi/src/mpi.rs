@@ -185,8 +185,8 @@ pub fn abort(code: i32) {
 /// ranks have stopped polling before the first one asks. Open MPI needs no barrier, and there it
 /// would fail if a rank had died (ULFM).
 pub fn end() {
-    /// In this time each rank leaves the barrier.
-    const PAUSE: Duration = Duration::from_millis(10);
+    /// In this time each rank leaves the barrier, also where several tens of threads share a core.
+    const PAUSE: Duration = Duration::from_millis(100);
     if BEGUN.swap(false, Ordering::Relaxed) && !is_finalized() {
         // SAFETY: the module has initialised MPI, and has no operation under way.
         unsafe {
