@@ -55,6 +55,47 @@ static void refused(struct own_rank *me)
     }
 }
 
+/* One whose own settings are refused refuses all, and says why. */
+static void refused_by_itself(struct own_rank *me, const char *variable, int slots, int place, const char *why)
+{
+    llcl_context_t *context = NULL;
+    llcl_bootstrap_t bootstrap = LLCL_BOOTSTRAP_INIT;
+    llcl_config_t config = LLCL_CONFIG_INIT;
+    int fails = me->rank == 1;
+    bootstrap.rank = me->rank;
+    bootstrap.size = me->start->ranks;
+    bootstrap.allgather = own_allgather;
+    bootstrap.data = me;
+    config.bootstrap = &bootstrap;
+    if (fails) {
+        config.am_slots = (uint32_t)slots;
+        CHECK(variable == NULL || setenv(variable, "/wrong", 1) == 0);
+    }
+    CHECK_STATUS(llcl_init(&config, fails && !place ? NULL : &context), fails ? LLCL_ERR_INVALID : LLCL_ERR_SYSTEM);
+    CHECK(context == NULL && strstr(llcl_last_error(), fails ? why : "rank 1 cannot join") != NULL);
+    CHECK_EQUAL(me->rounds, 1);
+}
+
+static void a_bad_field(struct own_rank *me)
+{
+    refused_by_itself(me, NULL, 3, 1, "am_slots");
+}
+
+static void a_bad_variable(struct own_rank *me)
+{
+    refused_by_itself(me, "LLCL_AM_SLOTS", 0, 1, "LLCL_AM_SLOTS");
+}
+
+static void no_file_of_choices(struct own_rank *me)
+{
+    refused_by_itself(me, "LLCL_COLL_TABLE", 0, 1, "/wrong");
+}
+
+static void no_place(struct own_rank *me)
+{
+    refused_by_itself(me, NULL, 0, 0, "context is NULL");
+}
+
 static void twice_the_same_number(struct own_rank *me)
 {
     llcl_context_t *context = NULL;
@@ -250,6 +291,10 @@ int main(void)
     for (ranks = 1; ranks <= OWN_RANKS; ranks++)
         own_ranks_succeed(ranks, one_world);
     own_ranks_succeed(3, refused);
+    own_ranks_succeed(3, a_bad_field);
+    own_ranks_succeed(3, a_bad_variable);
+    own_ranks_succeed(3, no_file_of_choices);
+    own_ranks_succeed(3, no_place);
     own_ranks_succeed(3, twice_the_same_number);
     own_ranks_succeed(3, strangers);
     own_ranks(3, a_death, codes);

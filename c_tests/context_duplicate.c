@@ -61,12 +61,16 @@ static void refused(llcl_context_t *context)
     llcl_bootstrap_t bootstrap = LLCL_BOOTSTRAP_INIT;
     llcl_context_t *other = NULL;
     int last = llcl_rank(context) == llcl_size(context) - 1;
+    llcl_status_t status = last ? LLCL_ERR_INVALID : LLCL_ERR_SYSTEM;
     bad.am_slots = 3;
-    CHECK_STATUS(llcl_context_duplicate(context, last ? &bad : &config, &other), LLCL_ERR_INVALID);
-    CHECK_STATUS(llcl_context_duplicate(context, NULL, last ? NULL : &other), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_context_duplicate(context, last ? &bad : &config, &other), status);
+    CHECK(strstr(llcl_last_error(), last ? "am_slots" : "cannot join") != NULL);
+    CHECK_STATUS(llcl_context_duplicate(context, NULL, last ? NULL : &other), status);
+    CHECK(strstr(llcl_last_error(), last ? "NULL" : "cannot join") != NULL);
     bad.am_slots = 0;
     bad.bootstrap = &bootstrap;
-    CHECK_STATUS(llcl_context_duplicate(context, last ? &bad : NULL, &other), LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_context_duplicate(context, last ? &bad : NULL, &other), status);
+    CHECK(strstr(llcl_last_error(), last ? "bootstrap" : "cannot join") != NULL);
     CHECK_STATUS(llcl_context_duplicate(NULL, NULL, &other), LLCL_ERR_INVALID);
     CHECK(other == NULL);
 }

@@ -262,11 +262,15 @@ unsafe fn with_place<T>(
     join(Place::Handed(Handed { rank, size, allgather, abort, processes, foreign, keep }))
 }
 
-/// Makes the context at the place that the configuration names.
+/// Makes the context at the place that the configuration names. `resolved`: an error that the
+/// caller has already found; the other ranks learn it where they wait for this one.
 ///
 /// # Safety
 /// What the configuration points to is as its contract says.
-pub(super) unsafe fn create(config: Option<&llcl_config_t>, resolved: Config) -> Result<Context> {
+pub(super) unsafe fn create(
+    config: Option<&llcl_config_t>,
+    resolved: Result<Config>,
+) -> Result<Context> {
     let Some(config) = config else { return Context::create(resolved, Place::Environment) };
     // SAFETY: NULL or alive, as the caller promises.
     match unsafe { (config.world.as_ref(), config.bootstrap.as_ref()) } {

@@ -133,14 +133,17 @@ pub unsafe extern "C" fn llcl_init(
     guard(|| {
         // SAFETY: the caller gives NULL or a struct.
         let config = unsafe { config.as_ref() };
-        // SAFETY: the caller gives a place for a pointer.
-        unsafe { given(context, "context")? };
-        let (resolved, choices) = (resolve(config)?, Choices::from_environment()?);
-        // SAFETY: what the configuration points to is NULL or alive, by contract, and `context` was
-        // checked above.
-        unsafe {
-            give(context, "context", keep(create(config, resolved)?, Collectives::new(choices))?)
-        }
+        // SAFETY: the caller gives NULL or a place for a pointer.
+        let place = unsafe { given(context, "context") };
+        let choices = place.and_then(|_| Choices::from_environment());
+        let (resolved, choices) = match (resolve(config), choices) {
+            (resolved, Ok(choices)) => (resolved, choices),
+            (resolved, Err(error)) => (resolved.and(Err(error)), Choices::default()),
+        };
+        // SAFETY: what the configuration points to is NULL or alive, by contract.
+        let made = unsafe { create(config, resolved)? };
+        // SAFETY: checked above: without a place no context was made.
+        unsafe { give(context, "context", keep(made, Collectives::new(choices))?) }
     })
 }
 

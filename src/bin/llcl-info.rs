@@ -121,7 +121,7 @@ fn print_capabilities(config: Config) -> Result<()> {
     unsafe { std::env::remove_var("LLCL_TRANSPORT") };
     let world = World::create(1)?;
     // The context comes before the question to the kernel: it permits other processes to copy.
-    let context = Context::create(config, Place::World(&world, 0))?;
+    let context = Context::create(Ok(config), Place::World(&world, 0))?;
     let registered = registered_access(kernel_copies);
     let wake = match joins_global_fence() {
         true => "by every store of the library (membarrier)",

@@ -52,9 +52,6 @@ pub struct Handed<'a> {
 /// Ends the whole job with a code, as Bootstrap::abort() does.
 pub type Abort = Box<dyn Fn(i32, u32) + Send + Sync>;
 
-/// Bytes of the first round.
-pub const ROUND: usize = CARD;
-
 /// Bytes of a machine's name: the length of the kernel's boot id.
 const MACHINE: usize = 36;
 
@@ -111,7 +108,10 @@ pub(super) struct Place {
 pub(super) fn join(handed: &Handed<'_>, ready: &dyn Fn(bool) -> Result<()>) -> Result<Place> {
     let Handed { rank, size, .. } = *handed;
     let prepared = ready(false).and_then(|()| prepare(rank, size));
-    let own = prepared.as_ref().map_or_else(|error| refused(error, rank, size), |it| it.1.encode());
+    let own = match &prepared {
+        Ok((_, card)) => card.encode(),
+        Err(error) => refused(error, rank, size),
+    };
     let cards = gather(handed.allgather, size, &own)?;
     // This rank's own error comes first: it says more than that a rank has failed.
     let (listener, card) = prepared?;
@@ -187,6 +187,13 @@ fn prepare(rank: u32, size: u32) -> Result<(OwnedFd, Card)> {
         secret: secret()?,
     };
     Ok((listen(&card.name, size)?, card))
+}
+
+/// The first round of a rank that cannot join.
+pub(super) fn refuse(handed: &Handed<'_>, error: &Error) {
+    let own = refused(error, handed.rank, handed.size);
+    // The caller has an error to report already.
+    let _ = gather(handed.allgather, handed.size, &own);
 }
 
 fn refused(error: &Error, rank: u32, size: u32) -> Vec<u8> {

@@ -17,12 +17,12 @@ mod rules;
 mod wanted;
 mod world;
 
-pub use external::{Abort, Carry, Handed, ROUND};
+pub use external::{Abort, Carry, Handed};
 pub use protocol::{MAX_BLOB, MAX_RANKS};
 pub use world::World;
 
 use crate::fail;
-use crate::util::status::Result;
+use crate::util::status::{Error, Result};
 use alone::Alone;
 pub use client::OnCards;
 use client::{Client, lock};
@@ -64,6 +64,11 @@ pub struct Bootstrap {
     _keep: Option<Box<dyn Send + Sync>>,
 }
 
+/// Whether a program may hand over this number among so many ranks.
+fn is_place(rank: u32, size: u32) -> bool {
+    (1..=MAX_RANKS).contains(&size) && rank < size
+}
+
 enum Link {
     Alone(Alone),
     Hub(Client),
@@ -91,7 +96,7 @@ impl Bootstrap {
         ready: &dyn Fn(bool) -> Result<()>,
     ) -> Result<Bootstrap> {
         let (rank, size) = (handed.rank, handed.size);
-        if !(1..=MAX_RANKS).contains(&size) || rank >= size {
+        if !is_place(rank, size) {
             fail!(
                 ERR_INVALID,
                 "bootstrap.rank is {rank} and bootstrap.size is {size}, expected a rank below a size of 1 to {MAX_RANKS}"
@@ -108,6 +113,14 @@ impl Bootstrap {
         let (abort, processes) = (handed.abort.take(), handed.processes);
         let (foreign, _keep, host) = (handed.foreign, handed.keep.take(), Mutex::new(host));
         Ok(Bootstrap { host, hub_requests, hubs, abort, processes, foreign, _keep, ..joined })
+    }
+
+    /// Takes part, in place of from_program(), with an error: no rank then gets a place.
+    pub fn refuse(handed: &Handed<'_>, error: &Error) {
+        // Only a place that from_program() would take has other ranks that wait for this one.
+        if is_place(handed.rank, handed.size) {
+            external::refuse(handed, error);
+        }
     }
 
     /// Sends the card of each rank to the ranks of other machines. Collective over the ranks of

@@ -1,6 +1,6 @@
 //! The context: one rank's place in its world, with its memory, its lane and its progress thread.
 
-use crate::bootstrap::environment::{OtherLauncher, other_launcher};
+use crate::bootstrap::environment::other_launcher;
 use crate::bootstrap::{Bootstrap, Handed, World};
 use crate::core::background::Background;
 use crate::core::blocking::{Blocking, patience, poll_wire};
@@ -130,18 +130,19 @@ pub enum Place<'a> {
 
 impl Context {
     /// Makes the context of a place. It is collective only with Place::Handed; otherwise a peer is
-    /// contacted at its first use.
-    pub fn create(config: Config, place: Place<'_>) -> Result<Context> {
-        reserve::must_be_left()?;
+    /// contacted at its first use. `config`: an error if the caller refuses this rank. Ranks that
+    /// wait for this one learn it.
+    pub fn create(config: Result<Config>, place: Place<'_>) -> Result<Context> {
+        let config = config.and_then(|config| reserve::must_be_left().map(|()| config));
         // This comes before the process has a second thread: it then costs nothing, and later some
         // 10 ms. If the kernel refuses, sleeping threads take naps.
         let _ = pin::joins_global_fence();
-        let bootstrap = match place {
-            Place::World(world, rank) => Bootstrap::from_world(world, rank)?,
+        let (config, bootstrap) = match place {
+            Place::World(world, rank) => (config?, Bootstrap::from_world(world, rank)?),
             Place::Handed(mut handed) => return Context::create_among(config, &mut handed),
-            Place::Environment => match other_launcher().filter(|_| config.alone != 1) {
+            Place::Environment => match other_launcher().filter(|_| !Config::is_alone()) {
                 Some(launcher) => return Context::create_launched(config, &launcher),
-                None => Bootstrap::from_environment()?,
+                None => (config?, Bootstrap::from_environment()?),
             },
         };
         let bootstrap = Arc::new(bootstrap);
@@ -153,48 +154,7 @@ impl Context {
         created
     }
 
-    /// Makes the context among ranks of another launcher. Collective: if one rank fails, all fail.
-    fn create_among(config: Config, handed: &mut Handed<'_>) -> Result<Context> {
-        let bootstrap = Arc::new(Bootstrap::from_program(handed, &Fabric::can_join)?);
-        let created = Context::build(config, &bootstrap);
-        match (bootstrap.exchange_cards(handed, &created), created) {
-            (Ok(()), Ok(context)) => Ok(context),
-            (Err(error), Ok(context)) => {
-                context.finalize(Some(Duration::ZERO));
-                Err(error)
-            }
-            (_, Err(error)) => {
-                bootstrap.leave();
-                Err(error)
-            }
-        }
-    }
-
-    /// Takes the place among the ranks of another launcher that the wire's module knows.
-    fn create_launched(config: Config, launcher: &OtherLauncher) -> Result<Context> {
-        let launch = Fabric::launch().map_err(|error| launcher.refuse(error.message()))?;
-        let (rank, size) = launch.place();
-        if size < launcher.least {
-            let why =
-                format!("to its MPI there are {size} ranks, as if another MPI had started it");
-            return Err(launcher.refuse(&why));
-        }
-        let gather = launch.clone();
-        let allgather = move |mine: &[u8], all: &mut [u8]| gather.allgather(mine, all);
-        let ends = launch.clone();
-        let mut handed = Handed {
-            rank,
-            size,
-            allgather: &allgather,
-            abort: Some(Box::new(move |code, _| ends.abort(code))),
-            processes: true,
-            foreign: 0,
-            keep: Some(Box::new(launch)),
-        };
-        Context::create_among(config, &mut handed)
-    }
-
-    fn build(config: Config, bootstrap: &Arc<Bootstrap>) -> Result<Context> {
+    pub(super) fn build(config: Config, bootstrap: &Arc<Bootstrap>) -> Result<Context> {
         let cores = Cores::of_progress_threads()?;
         if bootstrap.size() > RANKS {
             fail!(ERR_RANGE, "the world has {} ranks, expected at most {RANKS}", bootstrap.size());

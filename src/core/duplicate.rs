@@ -1,6 +1,6 @@
 //! A second context of the same ranks.
 
-use crate::bootstrap::{Handed, ROUND};
+use crate::bootstrap::Handed;
 use crate::core::context::{Context, Place};
 use crate::util::config::Config;
 use crate::util::status::Result;
@@ -12,13 +12,6 @@ impl Context {
     /// no rank gets a context.
     pub fn duplicate(&self, config: Result<Config>) -> Result<Context> {
         self.may_block()?;
-        let config = match config {
-            Ok(config) => config,
-            Err(error) => {
-                self.exchange_refused(ROUND)?;
-                return Err(error);
-            }
-        };
         let failure = RefCell::new(None);
         let allgather = |mine: &[u8], all: &mut [u8]| match self.exchange(mine, all) {
             Ok(()) => 0,

@@ -1,5 +1,6 @@
 //! Layer 4: the context with its regions, threads and blocking calls.
 
+mod among;
 pub mod atomics;
 pub mod background;
 mod blocking;

@@ -72,6 +72,13 @@ macro_rules! table {
                 })
             }
 
+            /// Whether the environment asks for a world of one, even if other variables of it are
+            /// wrong.
+            pub fn is_alone() -> bool {
+                let set = std::env::var_os("LLCL_ALONE");
+                set.and_then(|text| text.to_str()?.parse().ok()) == Some(1)
+            }
+
             /// Every value in the order of [`TABLE`], with its origin.
             pub fn values(&self) -> Vec<(u64, Origin)> {
                 [$(self.$field),*].into_iter().zip(self.origins.iter().copied()).collect()

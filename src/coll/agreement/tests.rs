@@ -14,8 +14,8 @@ type Ranks = (World, Two<Context>, Two<Arc<Services>>, Two<Arc<Arena>>);
 fn two_ranks() -> Ranks {
     let world = World::create(2).expect("a world of two");
     let config = || Config::from_environment().expect("a configuration");
-    let contexts =
-        [0, 1].map(|rank| Context::create(config(), Place::World(&world, rank)).expect("a rank"));
+    let contexts = [0, 1]
+        .map(|rank| Context::create(Ok(config()), Place::World(&world, rank)).expect("a rank"));
     let services = contexts.each_ref().map(|context| Arc::new(context.services()));
     let arenas = services.each_ref().map(|services| Arena::new(services.clone()).into());
     (world, contexts, services, arenas)

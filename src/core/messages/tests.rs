@@ -60,7 +60,7 @@ fn to_self(id: u32) -> Send {
 fn world_of_one(polled: bool) -> Context {
     let mut config = Config::from_environment().expect("a configuration");
     config.am_handlers = if polled { 2 } else { config.am_handlers };
-    Context::create(config, Place::Environment).expect("a world of one")
+    Context::create(Ok(config), Place::Environment).expect("a world of one")
 }
 
 /// A wait for a word relies on this: it fails only after all messages of dead ranks were handled.

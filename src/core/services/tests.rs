@@ -43,7 +43,7 @@ pub(crate) fn comes_from_a_full_queue(
     send: impl Fn(&Arc<Services>) + Send + Sync + 'static,
 ) {
     let config = Config::from_environment().expect("a configuration");
-    let context = Context::create(config, Place::Environment).expect("a world of one");
+    let context = Context::create(Ok(config), Place::Environment).expect("a world of one");
     let services = Arc::new(context.services());
     let seen = Arc::new(Seen(last, AtomicUsize::new(0)));
     services.routes.control_messages().register(NAME, seen.clone());
