@@ -8,7 +8,7 @@ use crate::core::region_handle::{RegionHandle, free_region};
 use crate::fail;
 use crate::transport::address::{ANY, Address};
 use crate::util::narrow::narrow;
-use crate::util::status::Result;
+use crate::util::status::{Error, Result, Status};
 use std::ffi::c_void;
 use std::time::Duration;
 
@@ -332,9 +332,9 @@ const MOST: usize = 1 << 30;
 /// `size`: bytes, the same at every rank, at most 1 GiB for all ranks together; with 0 the call
 /// only waits for all ranks. `all`: place for llcl_size times `size` bytes, filled in the order of
 /// ranks; may be NULL if `size` is 0; must not overlap `mine`.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is
-/// too large;
-/// LLCL_ERR_NO_MEMORY: no memory for so many bytes; LLCL_ERR_PEER_DEAD: a rank has died or has
+/// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes, or another rank is refused;
+/// LLCL_ERR_RANGE: `size` is too large; LLCL_ERR_NO_MEMORY: no memory for so many bytes;
+/// LLCL_ERR_PEER_DEAD: a rank has died or has
 /// left, and this function will never succeed again in this context: go on with llcl_team_create
 /// and llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
 /// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time,
@@ -360,7 +360,8 @@ pub unsafe extern "C" fn llcl_allgather_bytes(
 /// LLCL_OK and other statuses: as there; LLCL_ERR_TIMEOUT: some rank has not made its call yet, and
 /// `all` is unchanged. This rank's bytes have already been sent. Call this function or
 /// llcl_allgather_bytes again to go on waiting, with the same `size` and the same bytes in `mine`;
-/// another size answers LLCL_ERR_STATE. Until such a call has ended, llcl_finalize_within is the
+/// another size, or NULL, answers LLCL_ERR_STATE. A call with parameters for which it is refused
+/// waits as well, to tell the others. Until such a call has ended, llcl_finalize_within is the
 /// only other collective function of the world that may be called. Threads: as there.
 /// From: gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
 #[unsafe(no_mangle)]
@@ -387,18 +388,24 @@ unsafe fn allgather(
     // SAFETY: the caller gives a live context.
     let context = unsafe { live(context)? };
     let ranks = context.size() as usize;
+    // The other ranks wait for this one, so they learn that it is refused.
+    let refused = |why| Err(context.exchange_refused(size, why, timeout));
     let Some(total) = size.checked_mul(ranks).filter(|total| *total <= MOST) else {
-        // The other ranks wait for this one: reports to them that the sizes differ.
-        context.exchange_refused(size)?;
-        fail!(ERR_RANGE, "size is {size}, expected at most {} for {ranks} ranks", MOST / ranks);
+        let most = MOST / ranks;
+        let text = format!("size is {size}, expected at most {most} for {ranks} ranks");
+        return refused(Error::new(Status::ERR_RANGE, text));
     };
     if size == 0 {
         return context.exchange_within(&[], &mut [], timeout);
     }
+    // SAFETY: the caller gives NULL or bytes.
+    let places = unsafe { (given(mine.cast::<u8>(), "mine"), given(all.cast::<u8>(), "all")) };
+    if let (Err(why), _) | (_, Err(why)) = places {
+        return refused(why);
+    }
     // SAFETY: the caller gives `size` and `total` bytes that do not overlap.
     unsafe {
-        let mine = std::slice::from_raw_parts(given(mine.cast::<u8>(), "mine")?, size);
-        given(all.cast::<u8>(), "all")?;
+        let mine = std::slice::from_raw_parts(mine.cast(), size);
         context.exchange_within(mine, std::slice::from_raw_parts_mut(all.cast(), total), timeout)
     }
 }

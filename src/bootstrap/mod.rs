@@ -297,12 +297,13 @@ impl Bootstrap {
         }
     }
 
-    /// Takes part, with an error, in an exchange of `size` bytes that this rank cannot do: the
-    /// other ranks fail too, and do not wait for it. If every rank calls it, it is a fence.
-    pub fn exchange_refused(&self, size: usize) -> Result<()> {
+    /// Takes part, with the error `why`, in an exchange of `size` bytes that this rank cannot do:
+    /// the other ranks fail too, and do not wait for it. Answers `why` when all ranks have called
+    /// it or exchange(), or another error, also `ERR_TIMEOUT` as exchange_by() does.
+    pub fn exchange_refused(&self, size: usize, why: Error, deadline: Option<Instant>) -> Error {
         match &self.link {
-            Link::Alone(alone) => alone.fence(),
-            Link::Hub(client) => client.exchange_refused(size),
+            Link::Alone(alone) => alone.fence().err().unwrap_or(why),
+            Link::Hub(client) => client.exchange_refused(size, why, deadline),
         }
     }
 

@@ -29,7 +29,7 @@ use crate::util::counters::Counters;
 use crate::util::fork::ZeroInChild;
 use crate::util::pin;
 use crate::util::reserve;
-use crate::util::status::Result;
+use crate::util::status::{Error, Result};
 use crate::util::sync::AtomicPtr;
 use once_cell::race::OnceBox;
 use std::sync::Arc;
@@ -107,6 +107,11 @@ impl Quick {
         // pairs with the Release of the thread that has stored the sender.
         unsafe { (*self.short_senders.add(peer as usize)).load(Ordering::Acquire).as_ref() }
     }
+}
+
+/// The end of a time that begins now; None: never.
+fn deadline_of(timeout: Option<Duration>) -> Option<Instant> {
+    timeout.and_then(|timeout| Instant::now().checked_add(timeout))
 }
 
 fn handler_mode(config: &Config) -> HandlerMode {
@@ -369,14 +374,13 @@ impl Context {
         timeout: Option<Duration>,
     ) -> Result<()> {
         self.may_block()?;
-        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        self.bootstrap.exchange_by(mine, all, deadline)
+        self.bootstrap.exchange_by(mine, all, deadline_of(timeout))
     }
 
-    /// Takes part, with an error, in an exchange of `size` bytes that this rank cannot do.
-    pub fn exchange_refused(&self, size: usize) -> Result<()> {
-        self.may_block()?;
-        self.bootstrap.exchange_refused(size)
+    /// Takes part, with the error `why`, in an exchange of `size` bytes that this rank cannot do.
+    pub fn exchange_refused(&self, size: usize, why: Error, timeout: Option<Duration>) -> Error {
+        let refused = |()| self.bootstrap.exchange_refused(size, why, deadline_of(timeout));
+        self.may_block().map_or_else(|error| error, refused)
     }
 
     /// Ends all processes of the job.
