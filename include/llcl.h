@@ -386,8 +386,10 @@ typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
  * itself. llcl_init is then collective over these ranks. Ranks that can pass a descriptor to each
  * other share memory. Ranks of other machines are reached by a wire (LLCL_TRANSPORT; else MPI's);
  * without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
- * user. The lowest rank of each machine does there what llcl-run does for its own jobs: if it
- * dies, the other ranks of the machine learn that all ranks have died.
+ * user. The lowest rank of each machine does there what llcl-run does for its own jobs, also after
+ * it has left: if its process ends before the other ranks of the machine have left, they learn
+ * that all ranks have died. If ranks are on several machines, they learn so two seconds after it
+ * has left.
  */
 typedef struct llcl_bootstrap_t {
     /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
@@ -610,7 +612,10 @@ typedef struct llcl_capabilities_t {
  * LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire connects them;
  * LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is taken, or was
  * taken before; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a
- * socket.
+ * socket. Where the call is collective, a rank that is refused tells the others, which answer
+ * LLCL_ERR_SYSTEM; but not of a bad `bootstrap`, a `world` beside it or a wrong struct_size.
+ * A process must not execute another program (exec) before llcl_finalize: it would be killed, and
+ * until then other ranks might write to that program's memory.
  * Any thread may call it. It starts the progress thread and a thread that receives the news of
  * deaths; both block all signals and sleep while there is nothing to do.
  * From: gasnet_init of GASNet and MPI_Session_init of MPI, of which a process may have several.
@@ -626,17 +631,17 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  *
  * The two contexts are independent: keys, regions and flushes of one mean nothing in the other.
  * Each is ended by its own llcl_finalize, in any order. In the second context rank 0 does what the
- * launcher does for the first: if it dies, the other ranks of that context learn that all ranks
- * have died.
+ * launcher does for the first, also after it has left: if its process ends before the other ranks
+ * of that context have left, they learn that all ranks have died.
  * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
  * `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;
  * LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
  * context is being finalized; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a
- * thread or a socket. Where one rank is refused, the others are refused too, or find that it has
- * left. Threads of one rank must not call collective functions of one context at the same time.
- * From:
- * MPI_Comm_dup, and the several clients of GASNet-EX.
+ * thread or a socket; LLCL_ERR_SYSTEM also if another rank is refused. Where one rank is refused,
+ * the others are refused too, or find that it has left. Threads of one rank must not call
+ * collective functions of one context at the same time.
+ * From: MPI_Comm_dup, and the several clients of GASNet-EX.
  */
 llcl_status_t llcl_context_duplicate(llcl_context_t *context,
                                      const llcl_config_t *config,
@@ -675,7 +680,8 @@ llcl_status_t llcl_finalize(llcl_context_t *context);
  * not called it find that this rank has left (LLCL_ERR_PEER_DEAD); until then they may touch
  * memory that this rank had registered.
  * The time does not bound MPI_Finalize, which waits for the other ranks, and which this function
- * calls if llcl_init has called MPI_Init_thread.
+ * calls if llcl_init has called MPI_Init_thread. If ranks are on several machines, the lowest rank
+ * of each waits up to two seconds longer for those of its machine (llcl_bootstrap_t).
  * Threads: as of llcl_finalize.
  * From: GASPI, where each call takes a time-out.
  */
@@ -1110,9 +1116,9 @@ llcl_remote_t llcl_region_remote(const llcl_region_t *region, uint64_t offset);
  * `size`: bytes, the same at every rank, at most 1 GiB for all ranks together; with 0 the call
  * only waits for all ranks. `all`: place for llcl_size times `size` bytes, filled in the order of
  * ranks; may be NULL if `size` is 0; must not overlap `mine`.
- * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes; LLCL_ERR_RANGE: `size` is
- * too large;
- * LLCL_ERR_NO_MEMORY: no memory for so many bytes; LLCL_ERR_PEER_DEAD: a rank has died or has
+ * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes, or another rank is refused;
+ * LLCL_ERR_RANGE: `size` is too large; LLCL_ERR_NO_MEMORY: no memory for so many bytes;
+ * LLCL_ERR_PEER_DEAD: a rank has died or has
  * left, and this function will never succeed again in this context: go on with llcl_team_create
  * and llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
  * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time,
@@ -1134,7 +1140,8 @@ llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
  * LLCL_OK and other statuses: as there; LLCL_ERR_TIMEOUT: some rank has not made its call yet, and
  * `all` is unchanged. This rank's bytes have already been sent. Call this function or
  * llcl_allgather_bytes again to go on waiting, with the same `size` and the same bytes in `mine`;
- * another size answers LLCL_ERR_STATE. Until such a call has ended, llcl_finalize_within is the
+ * another size, or NULL, answers LLCL_ERR_STATE. A call with parameters for which it is refused
+ * waits as well, to tell the others. Until such a call has ended, llcl_finalize_within is the
  * only other collective function of the world that may be called. Threads: as there.
  * From: gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
  */

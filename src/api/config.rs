@@ -73,8 +73,10 @@ pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_cod
 /// itself. llcl_init is then collective over these ranks. Ranks that can pass a descriptor to each
 /// other share memory. Ranks of other machines are reached by a wire (LLCL_TRANSPORT; else MPI's);
 /// without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
-/// user. The lowest rank of each machine does there what llcl-run does for its own jobs: if it
-/// dies, the other ranks of the machine learn that all ranks have died.
+/// user. The lowest rank of each machine does there what llcl-run does for its own jobs, also after
+/// it has left: if its process ends before the other ranks of the machine have left, they learn
+/// that all ranks have died. If ranks are on several machines, they learn so two seconds after it
+/// has left.
 #[repr(C)]
 pub struct llcl_bootstrap_t {
     /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.
@@ -272,6 +274,11 @@ pub(super) unsafe fn create(
     resolved: Result<Config>,
 ) -> Result<Context> {
     let Some(config) = config else { return Context::create(resolved, Place::Environment) };
+    let resolved = match config.struct_size == size_of::<llcl_config_t>() as u64 {
+        true => resolved,
+        // It has other fields, so it may have no `bootstrap`.
+        false => Ok(resolved?),
+    };
     // SAFETY: NULL or alive, as the caller promises.
     match unsafe { (config.world.as_ref(), config.bootstrap.as_ref()) } {
         (Some(_), Some(_)) => {

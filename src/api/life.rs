@@ -121,7 +121,10 @@ pub struct llcl_capabilities_t {
 /// LLCL_ERR_UNSUPPORTED: ranks are on different machines, and no wire connects them;
 /// LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is taken, or was
 /// taken before; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a
-/// socket.
+/// socket. Where the call is collective, a rank that is refused tells the others, which answer
+/// LLCL_ERR_SYSTEM; but not of a bad `bootstrap`, a `world` beside it or a wrong struct_size.
+/// A process must not execute another program (exec) before llcl_finalize: it would be killed, and
+/// until then other ranks might write to that program's memory.
 /// Any thread may call it. It starts the progress thread and a thread that receives the news of
 /// deaths; both block all signals and sleep while there is nothing to do.
 /// From: gasnet_init of GASNet and MPI_Session_init of MPI, of which a process may have several.
@@ -154,8 +157,14 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
         collectives: ManuallyDrop::new(collectives),
         ended: AtomicBool::new(false),
     });
-    created.context.set_final_address()?;
-    Ok(Box::into_raw(created))
+    let final_address = created.context.set_final_address();
+    let created = Box::into_raw(created);
+    if final_address.is_err() {
+        // The rank has joined, so it leaves.
+        // SAFETY: made above, and no caller has it.
+        let _ = unsafe { end(created, Some(Duration::ZERO)) };
+    }
+    final_address.map(|()| created)
 }
 
 /// Makes a second context of the same ranks: with its own regions, handlers, message slots, teams,
@@ -165,17 +174,17 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
 ///
 /// The two contexts are independent: keys, regions and flushes of one mean nothing in the other.
 /// Each is ended by its own llcl_finalize, in any order. In the second context rank 0 does what the
-/// launcher does for the first: if it dies, the other ranks of that context learn that all ranks
-/// have died.
+/// launcher does for the first, also after it has left: if its process ends before the other ranks
+/// of that context have left, they learn that all ranks have died.
 /// `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
 /// `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;
 /// LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
 /// context is being finalized; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a
-/// thread or a socket. Where one rank is refused, the others are refused too, or find that it has
-/// left. Threads of one rank must not call collective functions of one context at the same time.
-/// From:
-/// MPI_Comm_dup, and the several clients of GASNet-EX.
+/// thread or a socket; LLCL_ERR_SYSTEM also if another rank is refused. Where one rank is refused,
+/// the others are refused too, or find that it has left. Threads of one rank must not call
+/// collective functions of one context at the same time.
+/// From: MPI_Comm_dup, and the several clients of GASNet-EX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_context_duplicate(
     context: *mut llcl_context_t,
@@ -229,7 +238,8 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
 /// not called it find that this rank has left (LLCL_ERR_PEER_DEAD); until then they may touch
 /// memory that this rank had registered.
 /// The time does not bound MPI_Finalize, which waits for the other ranks, and which this function
-/// calls if llcl_init has called MPI_Init_thread.
+/// calls if llcl_init has called MPI_Init_thread. If ranks are on several machines, the lowest rank
+/// of each waits up to two seconds longer for those of its machine (llcl_bootstrap_t).
 /// Threads: as of llcl_finalize.
 /// From: GASPI, where each call takes a time-out.
 #[unsafe(no_mangle)]

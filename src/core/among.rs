@@ -12,13 +12,7 @@ use std::time::Duration;
 impl Context {
     /// Makes the context among ranks of another launcher. Collective: if one rank fails, all fail.
     pub(super) fn create_among(config: Result<Config>, handed: &mut Handed<'_>) -> Result<Context> {
-        let config = match config {
-            Ok(config) => config,
-            Err(error) => {
-                Bootstrap::refuse(handed, &error);
-                return Err(error);
-            }
-        };
+        let config = config.inspect_err(|error| Bootstrap::refuse(handed, error))?;
         let bootstrap = Arc::new(Bootstrap::from_program(handed, &Fabric::can_join)?);
         let created = Context::build(config, &bootstrap);
         match (bootstrap.exchange_cards(handed, &created), created) {
@@ -46,10 +40,10 @@ impl Context {
             ))),
             _ => Ok(launch),
         });
-        let (config, launch) = match (config, launched) {
-            (config, Ok(launch)) => (config, launch),
-            // This rank's own error comes first.
-            (config, Err(error)) => return Err(config.err().unwrap_or(error)),
+        let launch = match launched {
+            Ok(launch) => launch,
+            // An error of the configuration comes first.
+            Err(error) => return Err(config.err().unwrap_or(error)),
         };
         let (rank, size) = launch.place();
         let gather = launch.clone();

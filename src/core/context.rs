@@ -17,7 +17,6 @@ use crate::engine::messages::sender::AmSender;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::RANKS;
-use crate::transport::fabric::Fabric;
 use crate::transport::imports::OwnTable;
 use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
