@@ -26,7 +26,7 @@ use crate::util::status::{Error, Result};
 use alone::Alone;
 pub use client::OnCards;
 use client::{Client, lock};
-use external::{HubRequests, HubThread};
+use external::{HubRequests, HubThread, LEAVE_GRACE};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -358,14 +358,26 @@ impl Bootstrap {
     }
 
     /// Leaves the world in order; later calls answer `ERR_STATE`. Calling it again does nothing.
+    /// Where the hub runs in this process, waits some time for the other ranks to leave: if the
+    /// process ends before, they find that the hub has gone.
     pub fn leave(&self) {
+        self.leave_by(None);
+    }
+
+    /// Like leave(), but waits for other ranks until `limit` at most. Where the ranks run on
+    /// several machines it may wait longer: the hub needs the wire of this rank's context.
+    pub fn leave_by(&self, limit: Option<Instant>) {
         match &self.link {
             Link::Alone(alone) => alone.leave(),
             Link::Hub(client) => client.close(true),
         }
         drop(lock(&self.taken_rank).take());
-        // Dropping it joins the hub's thread, which must not happen under the lock.
+        // The wait for the hub's thread must not happen under the lock.
         let host = lock(&self.host).take();
-        drop(host);
+        if let Some(host) = host {
+            let most = Instant::now() + LEAVE_GRACE;
+            let limit = limit.map_or(most, |limit| limit.min(most));
+            host.leave(Some(limit).filter(|_| self.hubs.is_none()));
+        }
     }
 }

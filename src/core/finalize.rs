@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 /// The least time that finalize() waits for a thread that is in a callback or handler.
 const STUCK: Duration = Duration::from_secs(1);
+/// How long a finalize() with a time-out waits, if need be beyond it, until the answers of a hub in
+/// this process have reached the ranks that are leaving, too.
+const LEAVING: Duration = Duration::from_millis(100);
 /// How long it sleeps between two looks at the messages that other threads handle.
 const NAP: Duration = Duration::from_micros(100);
 
@@ -75,7 +78,12 @@ impl Context {
             // Cancels requests that handlers have posted meanwhile.
             free = self.cancel(Instant::now() + STUCK);
         }
-        self.bootstrap.leave();
+        self.bootstrap.leave_by(match (&fenced, deadline) {
+            (Ok(()), None) => None,
+            // The others leave now, too.
+            (Ok(()), Some(deadline)) => Some(deadline.max(Instant::now() + LEAVING)),
+            (Err(_), _) => Some(Instant::now()),
+        });
         self.routes.control_messages().withdraw_all();
         if !free {
             let time = self.config().finalize_ms;

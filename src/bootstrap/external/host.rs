@@ -1,6 +1,9 @@
 //! The hub of a machine in a world of another launcher: a thread in the process of the lowest rank
 //! there. It accepts processes that know the secret, until every rank of the machine has connected.
-//! Then it serves the ranks until all have left.
+//! Then it serves the ranks until all have left, also after the rank in whose process it runs. It
+//! has everything that it uses to itself, so it may go on when that rank's context is gone. But
+//! where there are several machines it reaches the other hubs by that context only, and so ends
+//! soon after it.
 
 use crate::bootstrap::client::lock;
 use crate::bootstrap::hub::{Event, Hub};
@@ -16,8 +19,9 @@ use std::time::{Duration, Instant};
 
 /// The hub's buffers are on the heap.
 const STACK: usize = 128 << 10;
-/// How long the hub goes on for other ranks after its own rank has left.
-const LEAVE_GRACE: Duration = Duration::from_secs(2);
+/// How long its rank waits for the others to leave, and where there are several machines, how long
+/// the hub goes on after its own rank has left.
+pub(in crate::bootstrap) const LEAVE_GRACE: Duration = Duration::from_secs(2);
 /// How long a process may go on after it has closed its connection; as under `llcl-run`.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// How long it waits after a failed accept(), in milliseconds.
@@ -49,7 +53,8 @@ pub struct HubRequests {
     pending: Mutex<Pending>,
 }
 
-/// Dropped when the rank in whose process the hub runs has left.
+/// The hub's thread, for the rank in whose process it runs. Dropped without leave(), it goes on as
+/// after it.
 pub struct Host {
     hub_requests: Arc<HubRequests>,
     thread: Option<Thread>,
@@ -80,7 +85,7 @@ impl Host {
                 let several = hubs.iter().any(|hub| *hub != me);
                 let log = several.then(|| Log::new(me, hubs));
                 if let Ok(hub) = Hub::with(connections, log) {
-                    serve(hub, me, &requests);
+                    serve(hub, (me, several), &requests);
                 }
             }
         })?;
@@ -90,6 +95,21 @@ impl Host {
     /// The object through which other threads reach the hub, until it ends.
     pub(super) fn hub_requests(&self) -> Arc<HubRequests> {
         self.hub_requests.clone()
+    }
+
+    /// The rank in whose process the hub runs has left. Waits for the end of the hub until `limit`
+    /// at most: if the process ends before the hub, the other ranks of this machine count as dead.
+    /// None: waits until the hub has ended, which it does soon where there are several machines.
+    pub(in crate::bootstrap) fn leave(mut self, limit: Option<Instant>) {
+        self.hub_requests.give(|pending| pending.leaving = true);
+        match (self.thread.take(), limit) {
+            // If it goes on, it is detached.
+            (Some(thread), Some(limit)) => {
+                thread.join_until(limit);
+            }
+            (Some(thread), None) => thread.join(),
+            (None, _) => {}
+        }
     }
 }
 
@@ -133,9 +153,6 @@ impl HubRequests {
 impl Drop for Host {
     fn drop(&mut self) {
         self.hub_requests.give(|pending| pending.leaving = true);
-        if let Some(thread) = self.thread.take() {
-            thread.join();
-        }
     }
 }
 
@@ -204,8 +221,11 @@ impl Acceptor {
     }
 }
 
-fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
+/// Serves the ranks of this machine. `me`: the rank in whose process it runs. `several`: there are
+/// other machines.
+fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
     let (mut until, mut carry): (Option<Instant>, Option<Carry>) = (None, None);
+    let mut has_left = false;
     // Ranks that have closed their connections, and how long their processes may go on.
     let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
@@ -238,7 +258,8 @@ fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
             if pending.wire_failed {
                 return;
             }
-            if pending.leaving {
+            has_left |= pending.leaving;
+            if pending.leaving && several {
                 until.get_or_insert(Instant::now() + LEAVE_GRACE);
             }
             carry = pending.carry.or(carry);
@@ -255,7 +276,7 @@ fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
                     if let Some(carry) = &carry {
                         hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
                     }
-                    end_all(&mut hub, me, (rank, code, grace_ms))
+                    end_all(&mut hub, me, (rank, code, grace_ms), has_left);
                 }
                 Event::Closed { rank } => closed.push_back((Instant::now() + CLOSE_GRACE, rank)),
                 // The hub has killed it.
@@ -265,9 +286,9 @@ fn serve(mut hub: Hub, me: u32, hub_requests: &HubRequests) {
     }
 }
 
-/// Ends the processes of all ranks of this machine, this one last. The rank that called for the end
-/// ends by itself; it has the same time as the others.
-fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32)) -> ! {
+/// Ends the processes of all ranks of this machine, this one last, unless its rank `has_left` the
+/// world. The rank that called for the end ends by itself; it has the same time as the others.
+fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32), has_left: bool) {
     let until = Instant::now() + Duration::from_millis(grace_ms.into());
     hub.signal_all_but(&[me, rank], libc::SIGTERM);
     while Instant::now() < until && hub.signal_all_but(&[me], 0) {
@@ -277,6 +298,9 @@ fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32)) -> !
         let _ = hub.turn();
     }
     hub.signal_all_but(&[me], libc::SIGKILL);
+    if has_left {
+        return;
+    }
     if rank == me {
         std::thread::sleep(until.saturating_duration_since(Instant::now()));
     }

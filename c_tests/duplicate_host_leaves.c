@@ -1,0 +1,49 @@
+/* Broken if this fails: llcl_finalize_within waits longer than it may at the rank that serves the
+ * others of a second context; or these cannot reach each other any more, or not finalize, after it
+ * has left.
+ * ranks: 3
+ * modes: auto offload
+ * threads: yes
+ */
+#include "test.h"
+
+/* Longer than that rank waits for others that leave at the same time. */
+#define WHILE_NS INT64_C(2500000000)
+
+static void stays(llcl_context_t *second, const llcl_remote_t *all)
+{
+    uint32_t rank = llcl_rank(second);
+    int64_t end = now_ns() + WHILE_NS;
+    llcl_write_value_params_t out = LLCL_WRITE_VALUE_PARAMS_INIT;
+    out.peer = 3 - rank;
+    out.destination = llcl_at(all[out.peer], 8 * rank);
+    out.size = 8;
+    while (now_ns() < end) {
+        CHECK_OK(llcl_write_value(second, &out));
+        CHECK_OK(llcl_flush(second, out.peer));
+        CHECK_OK(llcl_peer_alive(second, out.peer));
+        sleep_ms(20);
+    }
+    CHECK_STATUS(llcl_peer_alive(second, 0), LLCL_ERR_PEER_DEAD);
+    CHECK_OK(llcl_finalize_within(second, TEST_PATIENCE_NS));
+}
+
+static void run(llcl_context_t *context)
+{
+    llcl_context_t *second = NULL;
+    llcl_region_t *region = NULL;
+    llcl_remote_t all[8];
+    CHECK_OK(llcl_context_duplicate(context, NULL, &second));
+    CHECK_OK(llcl_region_allocate_shared(second, 64, &region, all));
+    CHECK_OK(llcl_barrier(second));
+    if (llcl_rank(context) == 0) {
+        int64_t begin = now_ns();
+        CHECK_STATUS(llcl_finalize_within(second, 0), LLCL_ERR_TIMEOUT);
+        CHECK(now_ns() - begin < INT64_C(1000000000));
+    } else {
+        stays(second, all);
+    }
+    CHECK_OK(llcl_barrier(context));
+}
+
+TEST_MAIN(run)
