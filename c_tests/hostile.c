@@ -353,8 +353,8 @@ static void queries(llcl_context_t *context)
     REFUSED(llcl_allgather_bytes(context, NULL, 8, bytes));
     REFUSED(llcl_allgather_bytes(context, bytes, 8, NULL));
     REFUSED(llcl_allgather_bytes_within(NULL, bytes, 8, bytes, 0));
-    REFUSED(llcl_allgather_bytes_within(context, NULL, 8, bytes, 0));
-    REFUSED(llcl_allgather_bytes_within(context, bytes, 8, NULL, 0));
+    REFUSED(llcl_allgather_bytes_within(context, NULL, 8, bytes, -1));
+    REFUSED(llcl_allgather_bytes_within(context, bytes, 8, NULL, -1));
     CHECK_EQUAL(llcl_rank(NULL), 0);
     CHECK_EQUAL(llcl_size(NULL), 0);
 }
