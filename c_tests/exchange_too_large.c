@@ -7,7 +7,7 @@
  * threads: yes */
 #include "test.h"
 
-/* Rank 0 comes alone with what is refused; the others come when its time was over. */
+/* Rank 0 comes alone with what is refused; the others come when its time is over. */
 static void in_time(llcl_context_t *context, uint32_t me)
 {
     const size_t size = (size_t)1 << 40;

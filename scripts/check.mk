@@ -32,6 +32,7 @@ check-rust:
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 check-rust-rest:
+	@$(CARGO) test --locked --quiet --features simulated --lib -- --list | grep '::every_reduce: test' > /dev/null
 	LLCL_RANKS=all $(CARGO) test --locked --quiet --features simulated --lib coll::simulator::tests::every_
 	@echo "check-rust-rest: passed (algorithms of collectives with every number of ranks up to 33)"
 

@@ -75,8 +75,8 @@ pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_cod
 /// without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
 /// user. The lowest rank of each machine does there what llcl-run does for its own jobs, also after
 /// it has left: if its process ends before the other ranks of the machine have left, they learn
-/// that all ranks have died. If ranks are on several machines, they learn so two seconds after it
-/// has left.
+/// that all ranks have died. If ranks are on several machines, they learn this two seconds after
+/// that rank has left.
 #[repr(C)]
 pub struct llcl_bootstrap_t {
     /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.

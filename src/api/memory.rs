@@ -334,9 +334,9 @@ const MOST: usize = 1 << 30;
 /// ranks; may be NULL if `size` is 0; must not overlap `mine`.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes, or another rank is refused;
 /// LLCL_ERR_RANGE: `size` is too large; LLCL_ERR_NO_MEMORY: no memory for so many bytes;
-/// LLCL_ERR_PEER_DEAD: a rank has died or has
-/// left, and this function will never succeed again in this context: go on with llcl_team_create
-/// and llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
+/// LLCL_ERR_PEER_DEAD: a rank has died or has left, and this function will never succeed again in
+/// this context: go on with llcl_team_create and llcl_allgather; LLCL_ERR_STATE: inside a callback,
+/// or the context is being finalized;
 /// LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time,
 /// because their calls would be matched with those of other ranks in arbitrary order. The calling
 /// thread sleeps until all ranks have called it.
@@ -361,8 +361,9 @@ pub unsafe extern "C" fn llcl_allgather_bytes(
 /// `all` is unchanged. This rank's bytes have already been sent. Call this function or
 /// llcl_allgather_bytes again to go on waiting, with the same `size` and the same bytes in `mine`;
 /// another size, or NULL, answers LLCL_ERR_STATE. A call with parameters for which it is refused
-/// waits as well, to tell the others. Until such a call has ended, llcl_finalize_within is the
-/// only other collective function of the world that may be called. Threads: as there.
+/// waits as well, to tell the others. Until such a call has ended, llcl_barrier and
+/// llcl_finalize_within are the only other collective functions of the world that may be called.
+/// Threads: as there.
 /// From: gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgather_bytes_within(

@@ -28,7 +28,8 @@ pub trait Later: Send + Sync {
     fn post(&self, poster: &Poster) -> Result<()>;
     /// The completions that fire if it fails: `on_local` and `on_complete`.
     fn completions(&self) -> [Completion; 2];
-    /// The peer for whose credit it waits, if it waits for nothing else, and its bytes.
+    /// The peer for whose credit it waits, if it waits for nothing else, and the
+    /// message's bytes.
     fn waits_for_slots<'a>(&self, _: &'a Poster) -> Option<(&'a Peer, Bytes)> {
         None
     }
@@ -217,8 +218,8 @@ impl Poster {
                     && fabric.ask_wake(to, Class::Requests, bytes, Sleeper::Progress)
             })
         });
-        // After the fence either who makes room sees that it must ring, or this thread sees the
-        // room; see Carrier::ask_wake().
+        // After the fence either the thread that makes room sees that it must ring, or this
+        // thread sees the room; see Carrier::ask_wake().
         if firsts.is_empty() || !heavy_fence() {
             return false;
         }

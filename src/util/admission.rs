@@ -65,8 +65,8 @@ impl Admission {
         end
     }
 
-    /// Whether the calling thread may post now. If the post fails for want of room, call
-    /// give_back().
+    /// Whether the calling thread may post now. A post that finds no room counts, unless its caller
+    /// calls give_back().
     #[inline]
     pub fn admits(&self, refusal: Refusal) -> bool {
         !self.is_wanted() || spend(refusal)

@@ -13,7 +13,8 @@ use std::cell::UnsafeCell;
 
 /// The memory to which MPI stores the bytes of all refused writes; nobody reads it. It is part of
 /// the module, since this rank must not fail for lack of memory when a peer's writes are wrong. The
-/// kernel gives it pages at the first refused write.
+/// kernel gives it pages at the first refused write. Several receives may name it at a time: their
+/// bytes then mix, which no MPI that the tests run over objects to.
 static SINK: Sink = Sink(UnsafeCell::new([0; LARGEST as usize]));
 
 struct Sink(UnsafeCell<[u8; LARGEST as usize]>);

@@ -4,8 +4,6 @@
 #define _GNU_SOURCE
 #include "expect.h"
 #include <dlfcn.h>
-#include <llcl_mpi.h>
-#include <mpi.h>
 
 enum { WRITES = 24, BYTES = 4 << 20 };
 
@@ -32,16 +30,13 @@ int MPI_Irecv(void *to, int count, MPI_Datatype type, int source, int tag, MPI_C
     return PMPI_Irecv(to, count, type, source, tag, comm, request);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    int level, turn, at;
-    llcl_context_t *context;
+    int turn, at;
     llcl_region_t *region = NULL;
     llcl_remote_t to;
     llcl_write_params_t put = LLCL_WRITE_PARAMS_INIT;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
+    llcl_context_t *context = start(MPI_THREAD_MULTIPLE);
     LLCL_CHECK(llcl_region_register(context, bytes, BYTES, 0, &region));
     to = llcl_region_remote(region, 0);
     MPI_Bcast(&to, sizeof to, MPI_BYTE, 0, MPI_COMM_WORLD);

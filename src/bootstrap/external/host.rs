@@ -53,8 +53,8 @@ pub struct HubRequests {
     pending: Mutex<Pending>,
 }
 
-/// The hub's thread, for the rank in whose process it runs. Dropped without leave(), it goes on as
-/// after it.
+/// The hub's thread, for the rank in whose process it runs. If it is dropped without leave(), the
+/// thread goes on as after leave().
 pub struct Host {
     hub_requests: Arc<HubRequests>,
     thread: Option<Thread>,

@@ -18,6 +18,10 @@ use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+/// How long a thread sleeps at most until there is room for its message. Many other threads can
+/// post meanwhile.
+const LONGEST: Duration = Duration::from_millis(50);
+
 impl Context {
     /// What a poll sees where the last messages came. In a callback never Look::Nothing: the long
     /// path reports the error.
@@ -95,12 +99,16 @@ impl Context {
         }
     }
 
-    /// If the lane would send this message, and already holds as many messages to the peer as it
-    /// may: waits until it holds fewer. False: the message was refused for another reason.
+    /// Whether the lane sends this message.
+    fn lane_sends(&self, send: &Send) -> bool {
+        send.flags & FLAG_DEFER != 0 || self.lane.execution() == Execution::Offload
+    }
+
+    /// If the lane would send this message, or write its payload, and already holds as many
+    /// messages to the peer as it may: waits until it holds fewer. False: the message was refused
+    /// for another reason.
     fn lane_is_full(&self, send: &Send) -> bool {
-        let for_lane = send.flags & FLAG_DEFER != 0
-            || send.kind == LONG
-            || self.lane.execution() == Execution::Offload;
+        let for_lane = send.kind == LONG || self.lane_sends(send);
         let message_sender = self.routes.fabric().known_sender(send.peer);
         let Some(deferred) =
             message_sender.filter(|_| for_lane).map(|message_sender| &message_sender.deferred)
@@ -117,12 +125,11 @@ impl Context {
     /// Waits until there may be room for a message to a peer behind a wire, or for a limited time.
     /// False: nobody would wake this thread.
     fn await_room_at_wire(&self, send: &Send, backoff: &mut Backoff) -> bool {
-        /// How long a thread sleeps at most, as in await_credit().
-        const LONGEST: Duration = Duration::from_millis(50);
         let fabric = self.routes.fabric();
         let Some(to) = fabric.known_sender(send.peer) else { return false };
         let asks = || fabric.ask_wake(to, Class::Requests, send.bytes(), Sleeper::Program);
-        if fabric.frees_wake(send.peer) || !asks() {
+        // The lane had no place for its message, and may have one now.
+        if self.lane_sends(send) || fabric.frees_wake(send.peer) || !asks() {
             return false;
         }
         if self.blocking().help_others() {
@@ -150,9 +157,6 @@ impl Context {
     /// Waits until the peer has free slots, or for a limited time. Some: the message was accepted,
     /// or has failed.
     fn await_credit(&self, send: &Send) -> Option<Result<()>> {
-        /// How long a thread sleeps at most until the peer has free slots. Many other threads can
-        /// post meanwhile.
-        const LONGEST: Duration = Duration::from_millis(50);
         /// How long a thread sleeps at most while another thread of this process waits for the same
         /// peer's slots. A posting thread wakes the next one when it has used its share; but
         /// perhaps no thread posts any more.

@@ -123,8 +123,8 @@ impl DeferredQueue {
                 fabric.ask_wake(to, Class::Requests, it.bytes(), Sleeper::Progress)
             })
         };
-        // After the fence either who makes room sees that it must ring, or this thread sees the
-        // room; see Carrier::ask_wake().
+        // After the fence either the thread that makes room sees that it must ring, or this
+        // thread sees the room; see Carrier::ask_wake().
         next().all(|it| asks(it)) && heavy_fence() && next().all(|it| waits(it).is_some())
     }
 

@@ -259,7 +259,7 @@ impl Shared {
                 state.outgoing.add(to, &packet, answered);
             }
         }
-        // Not more than most rounds need: a rank may have sent to all others.
+        // A longer list, of a rank that has sent to many others, is freed.
         if out.capacity() <= KEPT {
             state.out = out;
         }

@@ -170,7 +170,7 @@ pub struct Grants {
     served_all: bool,
     /// When the first answer of a knock is due that waits for a packet that carries it.
     due: Option<Instant>,
-    /// How often has_served_all() has not read the clock since it last has.
+    /// Calls of has_served_all() since it last read the clock.
     calls: u32,
     /// Peers whose knocks were answered and said that more frames wait, for whoever clears it.
     pub streams: Vec<u32>,

@@ -102,7 +102,9 @@ impl MessageSender<'_> {
     pub fn give_turn_back(&self) {
         self.room.give_back();
         if self.others_wait() {
-            self.left.store(self.left.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            // Others may have begun to wait since admits(), which then has taken nothing.
+            let left = self.left.load(Ordering::Relaxed) + 1;
+            self.left.store(left.min(MOST_TURNS * SHARE), Ordering::Relaxed);
         }
     }
 

@@ -48,10 +48,10 @@ impl Helpers {
     }
 
     /// Whether a thread has polled since the last call: then the polling thread sleeps, for a
-    /// limited time, and calls come_back(). Also without the endpoint's lock, for which threads
-    /// that poll would stop.
+    /// limited time, and calls come_back(). The caller need not hold the endpoint's lock: threads
+    /// that poll would stop for it.
     pub fn step_aside(&self) -> bool {
-        // SeqCst, as in leave(): either that thread sees `aside`, or this one sees NOBODY.
+        // SeqCst, as in leave(): either that thread sees `aside`, or this one sees `Nobody`.
         self.aside.store(true, Ordering::SeqCst);
         let helped = self.last.swap(Helper::Nobody as u8, Ordering::SeqCst);
         let steps = helped != Helper::Nobody as u8;

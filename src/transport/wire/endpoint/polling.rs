@@ -8,9 +8,9 @@
 //! While application threads poll, the polling thread sleeps, for `BESIDE` at first and twice as
 //! long each time, up to `BESIDE_MOST`. A thread that falls asleep wakes it (`leave`); one that
 //! stops polling in another way, for instance since it computes, tells nobody. When none has polled
-//! since its last look the polling thread polls again. It then stays awake
-//! (`util::backoff`) until `LINGER` after the last event; after that it sleeps between two polls,
-//! longer each time, up to `LONGEST` (or for the time that the lane names).
+//! since its last look the polling thread polls again. It then stays awake (`util::backoff`) until
+//! `LINGER` after the last event; after that it sleeps between two polls, longer each time, up to
+//! `LONGEST` (or for the time that the lane names).
 
 use super::*;
 use crate::transport::wire::CLASS_KNOCKS;
@@ -49,15 +49,15 @@ unsafe impl Send for Events {}
 
 impl State {
     /// Whether a round has nothing to do unless the lane has an event, beside ends of commands and
-    /// of service. A peer that waits for a
-    /// receipt needs no term: it waits only while frames of it are missing, and then one comes, or
-    /// in no slot, and then `grants` has not served all.
-    fn is_settled(&mut self) -> bool {
+    /// of service. `in_a_row`: as of has_served_all(). A peer that waits for a receipt needs no
+    /// term: it waits only while frames of it are missing, and then one comes, or in no slot, and
+    /// then `grants` has not served all.
+    fn is_settled(&mut self, in_a_row: bool) -> bool {
         self.outgoing.waiting() == 0
             && self.tickets.is_none()
             && self.lost.is_empty()
             && self.asked.is_empty()
-            && self.grants.has_served_all()
+            && self.grants.has_served_all(in_a_row)
     }
 
     /// Handles the packets of a received frame. Held: the frame is given back later.
@@ -203,7 +203,9 @@ impl Shared {
         let Results { mut out, mut answers, mut ends, signals, others } = results;
         let rings = self.hand_over(&mut ends);
         state.ends = ends;
-        if !others && out.is_empty() && answers.is_empty() && state.is_settled() {
+        // A thread that polls a wire without a descriptor looks several times in a row.
+        let in_a_row = self.naps.load(Ordering::Relaxed);
+        if !others && out.is_empty() && answers.is_empty() && state.is_settled(in_a_row) {
             state.out = out;
             drop(guard);
             if rings {

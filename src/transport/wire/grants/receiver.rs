@@ -189,12 +189,12 @@ impl Grants {
     }
 
     /// Whether serve() has nothing to do until a packet comes. While answers of knocks wait for a
-    /// packet, only one of looks() calls reads the clock: a thread that polls asks so often in a
-    /// row.
-    pub fn has_served_all(&mut self) -> bool {
+    /// packet, and the caller asks looks() times `in_a_row`, only one of these calls reads the
+    /// clock.
+    pub fn has_served_all(&mut self, in_a_row: bool) -> bool {
         let Some(due) = self.due.filter(|_| self.served_all) else { return self.served_all };
         self.calls += 1;
-        if self.calls < looks() {
+        if in_a_row && self.calls < looks() {
             return true;
         }
         self.calls = 0;
