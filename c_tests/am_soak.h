@@ -93,10 +93,11 @@ static inline void soak_handle(llcl_am_t *message, void *data)
     if (am_view(message).kind != LLCL_AM_BULK)
         CHECK(pattern_holds(body, size, head.seed));
     CHECK_EQUAL(size, head.size);
-    ledger_mark(&soak->handled, source, head.number);
-    word_add(&soak->handled_from[source], 1);
+    /* Before it counts as handled: else soak_all() could miss the message that is sent here. */
     if (head.how == SOAK_FORWARD)
         soak_forward(soak, &head);
+    ledger_mark(&soak->handled, source, head.number);
+    word_add(&soak->handled_from[source], 1);
     if (head.how == SOAK_LATER) {
         struct soak_kept *kept = malloc(sizeof *kept);
         CHECK(kept != NULL);
@@ -399,14 +400,16 @@ static inline uint64_t soak_expected(struct soak *soak)
 static inline void soak_all(struct soak *soak, int64_t span)
 {
     pthread_t server;
-    uint64_t left, all[64], i, expected;
+    uint64_t left, all[64], i, expected, handled;
     CHECK(pthread_create(&server, NULL, soak_server, soak) == 0);
     soak_send_for(soak, span);
     /* The server thread answers retained messages and posts those of `later`, until all ranks have
      * handled all messages. */
     do {
         usleep(200);
-        left = soak_expected(soak) != word_get(&soak->handled.total);
+        /* Read first: what the handlers of these messages have sent is then among the expected. */
+        handled = word_get(&soak->handled.total);
+        left = soak_expected(soak) != handled;
         CHECK_OK(llcl_allgather_bytes(soak->context, &left, sizeof left, all));
         for (left = 0, i = 0; i < soak->ranks; i++)
             left += all[i];
