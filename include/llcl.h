@@ -388,8 +388,8 @@ typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
  * without one llcl_init answers LLCL_ERR_UNSUPPORTED. All ranks of a machine must run under one
  * user. The lowest rank of each machine does there what llcl-run does for its own jobs, also after
  * it has left: if its process ends before the other ranks of the machine have left, they learn
- * that all ranks have died. If ranks are on several machines, they learn so two seconds after it
- * has left.
+ * that all ranks have died. If ranks are on several machines, they learn this two seconds after
+ * that rank has left.
  */
 typedef struct llcl_bootstrap_t {
     /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
@@ -1118,9 +1118,9 @@ llcl_remote_t llcl_region_remote(const llcl_region_t *region, uint64_t offset);
  * ranks; may be NULL if `size` is 0; must not overlap `mine`.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or the ranks gave different sizes, or another rank is refused;
  * LLCL_ERR_RANGE: `size` is too large; LLCL_ERR_NO_MEMORY: no memory for so many bytes;
- * LLCL_ERR_PEER_DEAD: a rank has died or has
- * left, and this function will never succeed again in this context: go on with llcl_team_create
- * and llcl_allgather; LLCL_ERR_STATE: inside a callback, or the context is being finalized;
+ * LLCL_ERR_PEER_DEAD: a rank has died or has left, and this function will never succeed again in
+ * this context: go on with llcl_team_create and llcl_allgather; LLCL_ERR_STATE: inside a callback,
+ * or the context is being finalized;
  * LLCL_ERR_SYSTEM: the launcher has gone. Threads of one rank must not call it at the same time,
  * because their calls would be matched with those of other ranks in arbitrary order. The calling
  * thread sleeps until all ranks have called it.
@@ -1141,8 +1141,9 @@ llcl_status_t llcl_allgather_bytes(llcl_context_t *context,
  * `all` is unchanged. This rank's bytes have already been sent. Call this function or
  * llcl_allgather_bytes again to go on waiting, with the same `size` and the same bytes in `mine`;
  * another size, or NULL, answers LLCL_ERR_STATE. A call with parameters for which it is refused
- * waits as well, to tell the others. Until such a call has ended, llcl_finalize_within is the
- * only other collective function of the world that may be called. Threads: as there.
+ * waits as well, to tell the others. Until such a call has ended, llcl_barrier and
+ * llcl_finalize_within are the only other collective functions of the world that may be called.
+ * Threads: as there.
  * From: gaspi_barrier and gaspi_allreduce of GASPI, which are called again after a time-out.
  */
 llcl_status_t llcl_allgather_bytes_within(llcl_context_t *context,
