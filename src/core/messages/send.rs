@@ -1,7 +1,7 @@
 //! A message before it is sent: its parameters, and the promise that its pointers are valid.
 
 use crate::engine::completion::Completion;
-use crate::engine::messages::{MEDIUM, PLACE};
+use crate::engine::messages::bytes_in_slot;
 use crate::transport::address::Address;
 use crate::transport::carrier::Bytes;
 use std::ops::Deref;
@@ -46,9 +46,8 @@ impl Send {
         Send(parameters)
     }
 
-    /// The number of bytes of its header and of its payload, as a slot has them.
     pub(super) fn bytes(&self) -> Bytes {
-        (self.header_size, if self.kind == MEDIUM { self.payload_size } else { PLACE })
+        bytes_in_slot(self.kind, self.header_size, self.payload_size)
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::Completion;
 use crate::engine::messages::sender::AmSender;
-use crate::engine::messages::{HEADER, MEDIUM, PLACE};
+use crate::engine::messages::{HEADER, MEDIUM, PLACE, bytes_in_slot};
 use crate::engine::peer_turns::PeerTurns;
 use crate::fail;
 use crate::transport::address::Address;
@@ -175,9 +175,8 @@ pub struct Deferred {
 unsafe impl Send for Deferred {}
 
 impl Deferred {
-    /// The number of bytes of its header and of its payload, as a slot has them.
     fn bytes(&self) -> Bytes {
-        (self.header_size, if self.kind == MEDIUM { self.payload_size } else { PLACE })
+        bytes_in_slot(self.kind, self.header_size, self.payload_size)
     }
 
     /// The command that writes a LONG message's payload.

@@ -9,6 +9,7 @@ pub mod requests;
 pub mod sender;
 
 use crate::engine::messages::message::Message;
+use crate::transport::carrier::Bytes;
 use crate::transport::frame::ALONG;
 pub use crate::transport::frame::HEADER;
 use std::ffi::c_void;
@@ -25,3 +26,8 @@ pub const BULK: u32 = 2;
 
 /// Bytes of a payload's address in a slot: offset, key, size.
 pub const PLACE: usize = 24;
+
+/// The number of bytes of a message's header and of its payload, as a slot has them.
+pub fn bytes_in_slot(kind: u32, header: usize, payload: usize) -> Bytes {
+    (header, if kind == MEDIUM { payload } else { PLACE })
+}

@@ -4,6 +4,7 @@
 //! peers' responses, and two ranks that send each other many requests make progress.
 
 use crate::engine::messages::HEADER;
+use crate::transport::carrier::Bytes;
 use crate::transport::frame::Frame;
 use crate::util::sync::{AtomicUsize, Mutex, Ordering};
 use std::collections::VecDeque;
@@ -39,7 +40,7 @@ impl Response {
     }
 
     /// The number of bytes of its header and of its payload.
-    pub fn bytes(&self) -> (usize, usize) {
+    pub fn bytes(&self) -> Bytes {
         (self.header.1, self.payload.len())
     }
 
