@@ -118,6 +118,7 @@ static inline void all_sizes(llcl_context_t *context, sizes_fn one, transfer_fn 
 {
     static const size_t offsets[][2] = {{0, 0}, {1, 0}, {3, 5}};
     struct sizes_setup setup;
+    enum { OFFSETS = sizeof offsets / sizeof offsets[0] };
     int local, exposed;
     size_t i, o;
     setup.context = context;
@@ -130,11 +131,15 @@ static inline void all_sizes(llcl_context_t *context, sizes_fn one, transfer_fn 
             share(context, exposed, llcl_size(context) * setup.slot, &setup.exposed);
             for (i = 0; i < TEST_SIZES; i++) {
                 size_t size = test_sizes[i] <= limit ? test_sizes[i] : limit - i % 3;
-                for (o = 0; o < sizeof offsets / sizeof offsets[0]; o++) {
-                    /* Large sizes are slow, so each combination uses one way of posting. */
-                    if (size <= 4097 || (i + o) % 2 == 0)
+                for (o = 0; o < OFFSETS; o++) {
+                    /* Large sizes are slow: the pairs of kinds share the offsets and the ways of
+                     * posting. */
+                    size_t turn = i + o + (size_t)(local * MEMORY_KINDS + exposed);
+                    if (size > 4097 && turn % OFFSETS != 0)
+                        continue;
+                    if (size <= 4097 || turn / OFFSETS % 2 == 0)
                         one(&setup, size, offsets[o][0], offsets[o][1], 0);
-                    if (size <= 4097 || (i + o) % 2 == 1)
+                    if (size <= 4097 || turn / OFFSETS % 2 == 1)
                         one(&setup, size, offsets[o][0], offsets[o][1], LLCL_FLAG_DEFER);
                 }
             }

@@ -23,6 +23,11 @@ check-all: check-tools
 check-tools:
 	@scripts/install-check-tools
 
+# The library, the tools, the C tests and the modules for MPIs.
+check-built: all
+	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
+	@scripts/check-mpi $(BUILD) build
+
 check-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
@@ -179,4 +184,4 @@ check-conduit-tsan: all
 	. scripts/sanitizer-options && conduit/gasnet/tests/run $(abspath $(BUILD)) tsan
 	@echo "$@: passed (the conduit's tests, instrumented)"
 
-.PHONY: check check-more check-all check-tools check-wire-library check-wire-table $(CHECKS) $(MORE)
+.PHONY: check check-more check-all check-tools check-built check-wire-library check-wire-table $(CHECKS) $(MORE)
