@@ -47,6 +47,14 @@ program life
   call check(all(again(:, :ranks) == all_(:, :ranks)), 'the same by C')
   call llcl_allgather_bytes(context, all_, mine, status)
   call expect(status, LLCL_ERR_INVALID, 'too little room')
+  ! The others do not wait for a rank that is refused.
+  if (rank == 1) then
+    call llcl_allgather_bytes(context, all_, mine, status)
+  else
+    call llcl_allgather_bytes(context, mine, all_, status)
+  end if
+  call expect(status, merge(LLCL_ERR_INVALID, LLCL_OK, ranks > 1), 'a refusal of one rank')
+  if (ranks > 1) call check(index(llcl_last_error(), merge('less room', 'same size', rank == 1)) > 0, 'its sentence')
 
   call regions()
   call llcl_context_duplicate(context, duplicate=other)

@@ -211,14 +211,25 @@ void llclf_region_register(llcl_context_t *context, const CFI_cdesc_t *array, ll
         llclf_finish("llcl_region_register", llcl_region_register(context, array->base_addr, size, 0, region), status);
 }
 
+/* Refuses a call at this rank. The library must hear of it, since the other ranks wait for this
+ * one: it then refuses them, too. Its own status counts if it is another one, such as a death. */
+static void refuse_exchange(llcl_context_t *context, const char *sentence, llcl_status_t *status)
+{
+    llcl_status_t answer = llcl_allgather_bytes(context, NULL, 1, NULL);
+    if (answer == LLCL_ERR_INVALID)
+        llclf_refuse("llcl_allgather_bytes", sentence, status);
+    else
+        llclf_finish("llcl_allgather_bytes", answer, status);
+}
+
 void llclf_allgather_bytes(llcl_context_t *context, const CFI_cdesc_t *mine, const CFI_cdesc_t *all,
                            llcl_status_t *status)
 {
     size_t one, every;
     if (!one_piece(mine, &one) || !one_piece(all, &every))
-        llclf_refuse("llcl_allgather_bytes", llclf_scattered, status);
+        refuse_exchange(context, llclf_scattered, status);
     else if (one > 0 && every / one < llcl_size(context))
-        llclf_refuse("llcl_allgather_bytes", "`all` has less room than llcl_size times the bytes of `mine`", status);
+        refuse_exchange(context, "`all` has less room than llcl_size times the bytes of `mine`", status);
     else
         llclf_finish("llcl_allgather_bytes", llcl_allgather_bytes(context, mine->base_addr, one, all->base_addr),
                      status);
