@@ -185,6 +185,7 @@ contains
     real(c_float) :: a4(2, 2), b4(2, 2)
     complex(c_double_complex) :: c, d
     character(len=5) :: text, texts(0:ranks - 1)
+    character(len=3) :: shorter(0:ranks - 1)
     logical(c_bool) :: l, m
     a8 = [1d0, 2d0, 3d0]
     params = llcl_coll_params(world, a8, b8, LLCL_OP_ADD)
@@ -225,6 +226,9 @@ contains
     call llcl_allreduce(llcl_coll_params(world, a8, b4, LLCL_OP_ADD), status)
     call expect(status, LLCL_ERR_INVALID, 'two types')
     call check(index(llcl_last_error(), 'different types') > 0, 'the sentence of two types')
+    call llcl_allgather(llcl_coll_params(world, text, shorter), status)
+    call expect(status, LLCL_ERR_INVALID, 'two lengths')
+    call check(index(llcl_last_error(), 'different lengths') > 0, 'the sentence of two lengths')
     call llcl_allreduce(llcl_coll_params(world, a4(1, :), b4(1, :), LLCL_OP_ADD), status)
     call expect(status, LLCL_ERR_INVALID, 'rows')
     call check(index(llcl_last_error(), 'one after the other') > 0, 'the sentence of rows')

@@ -41,7 +41,9 @@ static const char *refused_arrays(void)
     if (strstr(llcl_last_error(), type) != NULL)
         return llclf_scattered;
     snprintf(type, sizeof type, "type is %u,", LLCLF_TYPE_OF_TWO);
-    return strstr(llcl_last_error(), type) != NULL ? "`send` and `receive` are arrays of different types" : NULL;
+    return strstr(llcl_last_error(), type) != NULL
+               ? "`send` and `receive` are arrays of different types, or of elements of different lengths"
+               : NULL;
 }
 
 void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status)

@@ -48,7 +48,9 @@ llcl_coll_params_t llclf_coll_params(llcl_team_t *team, const CFI_cdesc_t *send,
         params.type = LLCLF_TYPE_SCATTERED;
         return params;
     }
-    if (send != NULL && receive != NULL && send->type != receive->type) {
+    /* All strings have one number, and so have all derived types: their lengths tell them apart. */
+    if (send != NULL && receive != NULL &&
+        (send->type != receive->type || send->elem_len != receive->elem_len)) {
         params.type = LLCLF_TYPE_OF_TWO;
         return params;
     }
