@@ -136,6 +136,7 @@ struct job {
     struct team *world;
     struct control_at *controls; /* by rank: the words of the world's team */
     size_t medium;             /* most bytes of a medium message between any two ranks */
+    uintptr_t segment;         /* most bytes of a segment that every rank can attach */
     unsigned yield_after;      /* a waiting thread yields its core after so many polls */
     int wait_mode;
     _Atomic int leaving; /* 0, or 256 plus the exit code: a thread of this rank is in gasnet_exit */
@@ -180,6 +181,8 @@ bool any_far(void);
 /* Whether the cores that the ranks may use are as many as the ranks; collective. */
 bool has_core_for_each_rank(void);
 gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count);
+/* segment.c: finds job.segment; collective */
+void segment_begin(void);
 /* words.c */
 struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote);
 struct word_at word_find(const struct control_at *control, size_t offset);

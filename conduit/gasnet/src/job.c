@@ -221,6 +221,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
      * the core for a time slice. Other ranks need the core, and at times the thread that polls a
      * wire does. */
     job.yield_after = !has_core_for_each_rank() ? 16 : any_far() ? 128 : 4096;
+    segment_begin();
     team_begin();
     barrier_begin_world();
     exit_begin();

@@ -25,7 +25,22 @@ uintptr_t gasnet_getMaxLocalSegmentSize(void) {
     most = wanted < most ? wanted : most;
     return most < GASNET_PAGESIZE ? GASNET_PAGESIZE : most / GASNET_PAGESIZE * GASNET_PAGESIZE;
 }
-uintptr_t gasnet_getMaxGlobalSegmentSize(void) { return gasnet_getMaxLocalSegmentSize(); }
+uintptr_t gasnet_getMaxGlobalSegmentSize(void) { return job.segment; }
+
+/* The machines of a job may have different amounts of memory, and ranks different environments: so
+ * the size that every rank can attach is the least of all. */
+void segment_begin(void) {
+    uintptr_t mine = gasnet_getMaxLocalSegmentSize(), *all = malloc(job.size * sizeof *all);
+    if (!all) {
+        fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
+    }
+    must(llcl_allgather_bytes(job.context, &mine, sizeof mine, all), "gathering the sizes of segments");
+    job.segment = mine;
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        job.segment = all[r] < job.segment ? all[r] : job.segment;
+    }
+    free(all);
+}
 
 static int segment_make(gex_Segment_t *segment, void *address, uintptr_t size) {
     struct gexl_segment *made = calloc(1, sizeof *made);
