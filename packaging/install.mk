@@ -10,6 +10,11 @@ MANIFEST = $(LIBDIR)/libllcl.so.$(VERSION) $(LIBDIR)/$(SONAME) $(LIBDIR)/libllcl
 
 MAN_PAGES = $(addprefix $(MANDIR)/,$(shell scripts/make-man --list))
 
+# The modules for MPIs, where `make mpi` has built them. The library looks for them beside itself.
+WIRE_MODULES = libllcl-mpi-openmpi.so libllcl-mpi-mpich.so
+WIRE_BUILT = $(wildcard $(addprefix $(BUILD)/lib/llcl/,$(WIRE_MODULES)))
+WIRE_MANIFEST = $(addprefix $(LIBDIR)/llcl/,$(WIRE_MODULES))
+
 # Only where the module was built, or can be.
 FORTRAN_MANIFEST = $(LIBDIR)/libllcl_fortran.a $(FMODDIR)/llcl.mod $(FMODDIR)/llcl_c.mod $(LIBDIR)/pkgconfig/llcl-fortran.pc
 WITH_FORTRAN := $(if $(or $(FORTRAN),$(wildcard $(FORTRAN_LIB))),yes)
@@ -40,6 +45,10 @@ install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/ll
 	$(FILL) packaging/llcl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/llcl.pc
 	for f in LLCLConfig.cmake LLCLConfigVersion.cmake; do \
 		$(FILL) packaging/$$f.in > $(DESTDIR)$(LIBDIR)/cmake/LLCL/$$f || exit 1; done
+ifneq ($(WIRE_BUILT),)
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR)/llcl
+	$(INSTALL) -m 755 $(WIRE_BUILT) $(DESTDIR)$(LIBDIR)/llcl/
+endif
 ifneq ($(WITH_FORTRAN),)
 	$(INSTALL) -m 644 $(FORTRAN_LIB) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 $(FORTRAN_MODS) $(DESTDIR)$(FMODDIR)/
@@ -48,7 +57,7 @@ endif
 
 # Directories of other packages stay; ours go when they are empty.
 uninstall: uninstall-conduit
-	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(FORTRAN_MANIFEST) $(MAN_PAGES))
+	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(WIRE_MANIFEST) $(FORTRAN_MANIFEST) $(MAN_PAGES))
 	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL \
 		$(addprefix $(DESTDIR)$(DOCDIR)/,docs/decisions docs examples/fortran examples) $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR) 2>/dev/null
 
