@@ -74,11 +74,15 @@ def local(array):
     """The address of a contiguous array, as the local buffer of an operation."""
     if not array.flags.c_contiguous:
         raise ValueError("the array is not contiguous: copy it first")
+    if array.dtype.hasobject:
+        raise ValueError("the array has Python objects: their addresses mean nothing at another rank")
     return lib.llcl_local_address(ffi.cast("void *", array.ctypes.data))
 
 
 class Context:
-    """A rank's place in its world. It ends by close(), or at the end of a `with`; both are collective."""
+    """A rank's place in its world. It ends by close(), or at the end of a `with`; both are collective. An exception that
+    leaves the `with` does not end it, except sys.exit() with success: close() would wait for the other ranks, which may
+    wait for this one. If nobody catches the exception, the process ends, and llcl-run ends the job."""
 
     def __init__(self, config=None):
         made = ffi.new("llcl_context_t **")
@@ -89,8 +93,9 @@ class Context:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.close()
+    def __exit__(self, _, exception, *__):
+        if exception is None or isinstance(exception, SystemExit) and not exception.code:
+            self.close()
 
     def close(self):
         handle, self.handle = self.handle, ffi.NULL
@@ -125,6 +130,8 @@ class Context:
     def allreduce(self, array, op=None):
         """Returns the sum of all ranks' arrays, element by element, or their combination by another LLCL_OP_*."""
         types = {"int32": "I32", "uint32": "U32", "int64": "I64", "uint64": "U64", "float32": "F32", "float64": "F64"}
+        if not array.dtype.isnative:
+            raise ValueError("the array has another byte order than this machine: convert it first")
         result, team = numpy.empty_like(array), ffi.new("llcl_team_t **")
         check(lib.llcl_team_world(self.handle, team))
         check(lib.llcl_allreduce(params("llcl_coll_params_t", team=team[0], send=local(array), receive=local(result), count=array.size,

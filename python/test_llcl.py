@@ -21,7 +21,9 @@ with llcl.init() as me:
         raise SystemExit("a peer that does not exist is accepted")
     except llcl.Error as error:
         assert error.status == llcl.LLCL_ERR_INVALID and "peer" in str(error), error
-    for wrong in (lambda: me.write(right, everybody, numpy.zeros((4, 4))[:, 1]), lambda: me.read(right, everybody, numpy.frombuffer(b"12345678"))):
+    for wrong in (lambda: me.write(right, everybody, numpy.zeros((4, 4))[:, 1]), lambda: me.read(right, everybody, numpy.frombuffer(b"12345678")),
+                  lambda: me.read(right, everybody, numpy.empty(1, object)),
+                  lambda: me.allreduce(numpy.ones(1, numpy.dtype(numpy.float64).newbyteorder()))):
         try:
             wrong()
             raise SystemExit("an array that does not fit is accepted")
