@@ -101,6 +101,8 @@ MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order 
 MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_*|within_others|callback_tree|$(PEER_TESTS)
 PEER_TESTS = connect_try|life_query|remote_pointer|window
 PROCESS_TESTS = am_sizes am_flood_both am_waits_asleep peer_node flush
+# A rank of theirs is killed; the ranks are on three nodes that the module datagram joins.
+KILL_TESTS = coll_kill kill_nine team_survivors am_soak_kill wait_word_death
 BY_MODULE = LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib
 check-wire: check-wire-library
 	$(WIRE) --wire 1 --mode auto
@@ -116,6 +118,8 @@ check-wire: check-wire-library
 		{ echo "$@: $$test over the module trivial"; exit 1; }; done
 	for test in $(PROCESS_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) $(BUILD)/bin/llcl-run --timeout 60 -n 2 $(BUILD)/c_tests/$$test || \
 		{ echo "$@: $$test over the module datagram"; exit 1; }; done
+	for test in $(KILL_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_NODE_ID=0,0,1,1,2 LLCL_RUN=$(abspath $(BUILD))/bin/llcl-run \
+		timeout 150 $(BUILD)/c_tests/$$test 12 || { echo "$@: $$test over the module datagram"; exit 1; }; done
 	@echo "$@: passed (C tests behind a simulated network, on two nodes that one joins, and over modules)"
 
 check-wire-seeds: check-wire-library
