@@ -17,6 +17,7 @@ use crate::engine::messages::sender::AmSender;
 use crate::engine::queue_entry::{QueueEntry, SLOT_BYTES, slots_for};
 use crate::engine::role::Held;
 use crate::engine::routes::Routes;
+use crate::transport::carrier::Polled;
 use crate::transport::fabric::Fabric;
 use crate::util::admission::{Admission, Refusal};
 use crate::util::backoff::looks;
@@ -284,21 +285,23 @@ impl Lane {
         self.help_polling(Fabric::help_wire)
     }
 
-    fn help_polling(&self, poll: impl Fn(&Fabric) -> bool) -> bool {
+    fn help_polling(&self, poll: impl Fn(&Fabric) -> Polled) -> bool {
         let fabric = self.routes.fabric();
         if !fabric.has_silent_wire() || in_callback() {
             return self.execution != Execution::Offload && self.help();
         }
         if self.execution == Execution::Offload {
-            return poll(fabric);
+            return poll(fabric).is_any();
         }
         // The role first, if it is free: frames that are polled while a thread holds it wake no
         // other thread.
-        let Some(mut work) = self.handover.take() else { return poll(fabric) };
-        let came = (0..looks()).any(|_| poll(fabric));
-        let worked = work.round(&self.routes) > 0;
+        let Some(mut work) = self.handover.take() else { return poll(fabric).is_any() };
+        let polled = (0..looks()).map(|_| poll(fabric)).find(|polled| polled.is_any());
+        // Messages wait for handlers, and a round would delay these. What the lane finds in its
+        // next round, if there is anything, finish() finds, too.
+        let worked = polled != Some(Polled::Messages) && work.round(&self.routes) > 0;
         self.finish(work);
-        came || worked
+        polled.is_some() || worked
     }
 
     /// Works for the lane in one burst, or until `done` returns true. Returns the last answer of

@@ -32,6 +32,25 @@ pub enum Sleeper {
     Program,
 }
 
+/// What a poll of a wire has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Polled {
+    Nothing,
+    /// Events without work for the engine's lane: messages that lie in slots for handlers, or ends
+    /// of frames.
+    Messages,
+    /// Any other events.
+    Others,
+}
+
+impl Polled {
+    /// Whether there was an event.
+    #[inline]
+    pub fn is_any(self) -> bool {
+        self != Polled::Nothing
+    }
+}
+
 /// See the head of the file. Any thread may call. No call waits for a peer.
 pub trait Carrier {
     /// Whether there is a credit for a message of a class. A hint: put() may still fail.

@@ -18,7 +18,7 @@
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::carrier::{Bytes, Carrier, Peer, Sleeper};
+use crate::transport::carrier::{Bytes, Carrier, Peer, Polled, Sleeper};
 use crate::transport::frame::{Class, Frame};
 use crate::transport::loopback::Loopback;
 use crate::transport::memory::message_area::MessageHead;
@@ -241,15 +241,15 @@ impl Fabric {
         self.node.announced(peer, name)
     }
 
-    /// Polls a wire without a descriptor once, for a thread that waits. False: there was no event.
+    /// Polls a wire without a descriptor once, for a thread that waits.
     #[inline]
-    pub fn help_wire(&self) -> bool {
-        self.wire.as_ref().is_some_and(Endpoint::help)
+    pub fn help_wire(&self) -> Polled {
+        self.wire.as_ref().map_or(Polled::Nothing, Endpoint::help)
     }
 
     /// Like `help_wire`, for the progress thread; see Endpoint::help_aside().
-    pub fn help_wire_aside(&self) -> bool {
-        self.wire.as_ref().is_some_and(Endpoint::help_aside)
+    pub fn help_wire_aside(&self) -> Polled {
+        self.wire.as_ref().map_or(Polled::Nothing, Endpoint::help_aside)
     }
 
     /// See Endpoint::leave().

@@ -40,11 +40,17 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
     /// The value of a key, which is added with the value of `make` if it is not there.
     pub fn get_or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
         let at = self.find(key).unwrap_or_else(|| {
-            self.keys.push(key);
-            self.values.push(make());
+            self.add(key, make());
             self.keys.len() - 1
         });
         &mut self.values[at]
+    }
+
+    /// Adds a key that is not there.
+    pub fn add(&mut self, key: K, value: V) {
+        debug_assert!(!self.contains(key), "the key is there");
+        self.keys.push(key);
+        self.values.push(value);
     }
 
     pub fn remove(&mut self, key: K) -> Option<V> {

@@ -12,6 +12,7 @@ mod helpers;
 mod news;
 mod polling;
 mod signals;
+mod singles;
 mod ways;
 
 use super::ended::{End, Ended};
@@ -25,7 +26,7 @@ use super::signals::Come;
 use super::tickets::Tickets;
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
-use crate::transport::carrier::Sleeper;
+use crate::transport::carrier::{Polled, Sleeper};
 use crate::transport::frame::{Class, Frame};
 use crate::util::backoff::{Backoff, looks};
 use crate::util::socket::{Wake, interest, poll_for};
@@ -152,8 +153,10 @@ struct Results {
     ends: Vec<End>,
     /// Signals whose bytes have come.
     signals: Vec<Come>,
-    /// There were events beside ends of commands and of service.
+    /// There were events after which the round must serve all that waits.
     others: bool,
+    /// There were events that bring the engine's lane work.
+    for_lane: bool,
 }
 
 impl State {
@@ -278,6 +281,10 @@ impl Shared {
     /// for them.
     fn send_and_wake(&self, mut state: MutexGuard<'_, State>, out: Out) {
         self.send(&mut state, out);
+        self.wake_after_post(state);
+    }
+
+    fn wake_after_post(&self, mut state: MutexGuard<'_, State>) {
         let waiting = state.waits_for_lane();
         if self.must_wake(&mut state, waiting) {
             drop(state);

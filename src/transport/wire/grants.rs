@@ -47,6 +47,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 mod receiver;
+pub use receiver::Carrying;
 use receiver::{Knocking, Loan, Receiving};
 
 /// Kinds of frames that need a grant, each with buffers of its own.
@@ -65,7 +66,7 @@ const SHARED: [usize; 2] = [128, 16];
 /// Most frames that are granted at a time.
 const MOST: usize = 16;
 /// Most bytes of a frame that a knock brings.
-const KNOCK: usize = 256;
+pub const KNOCK: usize = 256;
 /// Most peers of which a receiver keeps a record.
 const RECORDS: usize = 128;
 /// How long a receiver waits for the frame of a stopped sender while others want the sender's
@@ -243,6 +244,20 @@ impl Grants {
         true
     }
 
+    /// Begins a knock that brings the only frame for a peer, of so many bytes, and returns its
+    /// number. None: send() must take the frame, if has_room().
+    pub fn begin_alone(&mut self, to: u32, line: Line, size: usize) -> Option<u64> {
+        let has_record = self.open[line] < SENDING[line / (LINES / 2)];
+        if size > KNOCK || !has_record || self.knocks(to, line) || self.dead.contains(&to) {
+            return None;
+        }
+        self.open[line] += 1;
+        self.knocks += 1;
+        let alone = Sending { waiting: VecDeque::new(), knock: self.knocks };
+        self.sending.add((to, line), alone);
+        Some(self.knocks)
+    }
+
     /// Whether a knock to a peer is under way.
     pub fn knocks(&self, to: u32, line: Line) -> bool {
         self.sending.contains((to, line))
@@ -277,6 +292,11 @@ impl Grants {
         let Some(peer) = self.sending.get_mut((to, line)) else { return };
         if peer.knock != answered {
             return;
+        }
+        if peer.waiting.is_empty() {
+            self.open[line] -= 1;
+            self.sending.remove((to, line));
+            return self.has_read(to, answered);
         }
         self.waiting[line] -= peer.beside_the_first();
         let count = peer.waiting.len().min(granted as usize);

@@ -16,7 +16,7 @@
 //! others leave. Where these are with other peers, a frame knocks.
 
 use super::grants::{Answered, LINES, Line, Packet};
-use super::packet::{FRAME_BEFORE, with_answer};
+use super::packet::{FRAME_BEFORE, SINGLE_MOST, Single, with_answer};
 use super::pieces::{HEAD, cut, is_whole, make_whole};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
@@ -28,6 +28,9 @@ use std::collections::{BTreeMap, VecDeque};
 const BATCH: usize = 16;
 /// The longest list whose memory is kept while it is empty.
 pub const KEPT: usize = 32;
+/// Most bytes of a frame of post_alone(), and most buffers that are kept for such frames.
+const ALONE: usize = HEAD + SINGLE_MOST;
+const BUFFERS: usize = 8;
 /// Most bytes of a frame with several packets.
 const JOINED: usize = 16 << 10;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
@@ -51,6 +54,8 @@ pub struct Outgoing {
     queues: Vec<Queue>,
     /// The queue that has ended last, for its memory.
     spare: VecDeque<Vec<u8>>,
+    /// Buffers of ALONE bytes for frames of post_alone().
+    buffers: Vec<Vec<u8>>,
     /// Number of frames in all queues.
     count: usize,
     /// Frames that the lane has taken and not completed, with their tags, which rise, and their
@@ -89,6 +94,14 @@ pub fn class_of(packet: &Packet) -> u32 {
     }
 }
 
+/// As class_of().
+pub fn class_of_single(single: Single) -> u32 {
+    match single {
+        Single::Knock(line, _) => class_of_knocks(line),
+        Single::Aside => CLASS_ANSWER,
+    }
+}
+
 impl Outgoing {
     /// An empty queue. `caps`: the abilities of the lane.
     pub fn new(caps: &Caps) -> Outgoing {
@@ -98,6 +111,7 @@ impl Outgoing {
             packets: 0,
             queues: Vec::new(),
             spare: VecDeque::new(),
+            buffers: Vec::new(),
             count: 0,
             taken: VecDeque::new(),
             tags: 0,
@@ -166,6 +180,38 @@ impl Outgoing {
             *self.open.entry(to).or_default() += added;
             self.opened[to.1 as usize] += added;
         }
+    }
+
+    /// Whether post_alone() may be called: no frame waits, and the wire has no shared queue.
+    pub fn may_post_alone(&self) -> bool {
+        self.queues.is_empty() && !self.shared_queue
+    }
+
+    /// Posts a packet as a frame of its own, without the queue. `make` gets the packet's number,
+    /// and an empty buffer for the frame, of which it fills ALONE bytes at most. A frame
+    /// that the lane does not take waits. Err: the reason why the lane has failed.
+    pub fn post_alone(
+        &mut self,
+        lane: &mut dyn WireLane,
+        to: To,
+        make: impl FnOnce(u64, &mut Vec<u8>),
+    ) -> Result<(), String> {
+        let mut frame = self.buffers.pop().unwrap_or_else(|| Vec::with_capacity(ALONE));
+        make(self.packets, &mut frame);
+        self.packets += 1;
+        let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };
+        // SAFETY: as in post(): from now on the frame lies in `taken` or in a queue.
+        let (count, why) = unsafe { lane.post(to.0, to.1, &[Command::frame(self.tags, &piece)]) };
+        if count > 0 {
+            self.taken.push_back((self.tags, to, frame));
+            self.tags += 1;
+            return Ok(());
+        }
+        let mut frames = std::mem::take(&mut self.spare);
+        frames.push_back(frame);
+        self.queues.push(Queue { to, frames });
+        self.count += 1;
+        if why.is_retry() { Ok(()) } else { Err(format!("{why:?}")) }
     }
 
     /// Number of frames that the lane has not taken.
@@ -243,8 +289,18 @@ impl Outgoing {
 
     /// Frees the frame with this tag: the lane has completed its command.
     pub fn done(&mut self, tag: u64) {
-        let at = self.taken.binary_search_by_key(&tag, |(tag, ..)| *tag);
-        let Some((_, to, _)) = at.ok().and_then(|at| self.taken.remove(at)) else { return };
+        let frame = match self.taken.front() {
+            Some((first, ..)) if *first == tag => self.taken.pop_front(),
+            _ => {
+                let at = self.taken.binary_search_by_key(&tag, |(tag, ..)| *tag);
+                at.ok().and_then(|at| self.taken.remove(at))
+            }
+        };
+        let Some((_, to, mut frame)) = frame else { return };
+        if frame.capacity() == ALONE && self.buffers.len() < BUFFERS {
+            frame.clear();
+            self.buffers.push(frame);
+        }
         if self.taken.is_empty() && self.taken.capacity() > KEPT {
             self.taken = VecDeque::new();
         }
@@ -269,6 +325,12 @@ impl Outgoing {
         }
         self.queues.retain(|queue| queue.to.0 != peer);
         self.count = self.queues.iter().map(|queue| queue.frames.len()).sum();
+    }
+
+    /// For tests: whether frames of post_alone() have ended.
+    #[cfg(all(test, feature = "simulated"))]
+    pub fn has_buffers(&self) -> bool {
+        !self.buffers.is_empty()
     }
 
     /// Number of frames for a peer that the lane has taken and not completed.

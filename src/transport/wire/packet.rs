@@ -28,6 +28,9 @@ use super::tickets::{Place, Use};
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::{CHUNK, MESSAGE_WORDS};
 
+mod single;
+pub use single::{SINGLE_MOST, Single, put_single, single_of};
+
 const FRAME: u8 = 1;
 const KNOCK: u8 = 2;
 const GRANTS: u8 = 3;
@@ -72,58 +75,73 @@ fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+/// The head of an encoded message.
+fn head_of(frame: &Frame) -> [u8; FRAME_HEAD] {
+    let mut head = [0; FRAME_HEAD];
+    head[..2].copy_from_slice(&frame.id.to_le_bytes());
+    (head[2], head[3]) = (frame.kind, frame.header.len() as u8);
+    head[4..6].copy_from_slice(&frame.label.to_le_bytes());
+    head[6] = frame.absent.into();
+    head[8..16].copy_from_slice(&frame.tag.to_le_bytes());
+    head[16..].copy_from_slice(&(frame.payload.len() as u64).to_le_bytes());
+    head
+}
+
+/// Checks a received message; parameters and errors are those of OwnedFrame::received().
+fn check(class: Class, bytes: &[u8], medium: usize) -> Result<(), String> {
+    if bytes.len() < FRAME_HEAD {
+        return Err(format!("a frame of {} bytes, expected {FRAME_HEAD} or more", bytes.len()));
+    }
+    let (header, payload) = (usize::from(bytes[3]), number(bytes, 16, 8));
+    let (headers, payloads) = match class {
+        Class::Requests | Class::Responses => (0..=HEADER, LARGEST),
+        Class::Replies => (0..=HEADER, medium),
+        Class::Lib => (8 * MESSAGE_WORDS..=8 * MESSAGE_WORDS, CHUNK),
+        Class::Answers => (8..=8, CHUNK),
+    };
+    if !headers.contains(&header) {
+        return Err(format!("a header of {header} bytes, expected {headers:?} in {class:?}"));
+    }
+    if payload > payloads as u64 {
+        return Err(format!("a payload of {payload} bytes, expected at most {payloads}"));
+    }
+    let expected = FRAME_HEAD + header + payload as usize;
+    if bytes.len() != expected || bytes[6] > 1 || bytes[7] != 0 {
+        return Err(format!("a frame of {} bytes, expected {expected}", bytes.len()));
+    }
+    Ok(())
+}
+
+/// Decodes a message that check() has accepted.
+fn frame_of(bytes: &[u8]) -> Frame<'_> {
+    let (header, payload) = bytes[FRAME_HEAD..].split_at(usize::from(bytes[3]));
+    Frame {
+        id: number(bytes, 0, 2) as u16,
+        kind: bytes[2],
+        tag: number(bytes, 8, 8),
+        header,
+        payload,
+        label: number(bytes, 4, 2) as u16,
+        absent: bytes[6] == 1,
+    }
+}
+
 impl OwnedFrame {
     /// Encodes a message.
     pub fn of(class: Class, frame: &Frame) -> OwnedFrame {
-        let mut head = [0; FRAME_HEAD];
-        head[..2].copy_from_slice(&frame.id.to_le_bytes());
-        (head[2], head[3]) = (frame.kind, frame.header.len() as u8);
-        head[4..6].copy_from_slice(&frame.label.to_le_bytes());
-        head[6] = frame.absent.into();
-        head[8..16].copy_from_slice(&frame.tag.to_le_bytes());
-        head[16..].copy_from_slice(&(frame.payload.len() as u64).to_le_bytes());
-        let bytes = [&head, frame.header, frame.payload].concat();
+        let bytes = [&head_of(frame), frame.header, frame.payload].concat();
         OwnedFrame { class, bytes }
     }
 
     /// Checks a received message. Err: what is wrong. `medium`: most bytes of payload of a reply.
     fn received(class: Class, bytes: &[u8], medium: usize) -> Result<OwnedFrame, String> {
-        if bytes.len() < FRAME_HEAD {
-            return Err(format!("a frame of {} bytes, expected {FRAME_HEAD} or more", bytes.len()));
-        }
-        let (header, payload) = (usize::from(bytes[3]), number(bytes, 16, 8));
-        let (headers, payloads) = match class {
-            Class::Requests | Class::Responses => (0..=HEADER, LARGEST),
-            Class::Replies => (0..=HEADER, medium),
-            Class::Lib => (8 * MESSAGE_WORDS..=8 * MESSAGE_WORDS, CHUNK),
-            Class::Answers => (8..=8, CHUNK),
-        };
-        if !headers.contains(&header) {
-            return Err(format!("a header of {header} bytes, expected {headers:?} in {class:?}"));
-        }
-        if payload > payloads as u64 {
-            return Err(format!("a payload of {payload} bytes, expected at most {payloads}"));
-        }
-        let expected = FRAME_HEAD + header + payload as usize;
-        if bytes.len() != expected || bytes[6] > 1 || bytes[7] != 0 {
-            return Err(format!("a frame of {} bytes, expected {expected}", bytes.len()));
-        }
+        check(class, bytes, medium)?;
         Ok(OwnedFrame { class, bytes: bytes.into() })
     }
 
     /// Decodes the message.
     pub fn frame(&self) -> Frame<'_> {
-        let bytes = &self.bytes;
-        let (header, payload) = bytes[FRAME_HEAD..].split_at(usize::from(bytes[3]));
-        Frame {
-            id: number(bytes, 0, 2) as u16,
-            kind: bytes[2],
-            tag: number(bytes, 8, 8),
-            header,
-            payload,
-            label: number(bytes, 4, 2) as u16,
-            absent: bytes[6] == 1,
-        }
+        frame_of(&self.bytes)
     }
 
     /// Length of header and payload in bytes.

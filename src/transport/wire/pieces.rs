@@ -27,7 +27,7 @@ pub const LEAST: usize = 512;
 const PARTIAL: usize = 1024;
 
 /// The head of a piece that begins at `at` of packet `number`, which has `whole` bytes.
-fn head(whole: usize, number: u64, at: usize) -> [u8; HEAD] {
+pub fn head(whole: usize, number: u64, at: usize) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&MAGIC.to_le_bytes());
     head[4..8].copy_from_slice(&(whole as u32).to_le_bytes());
@@ -56,6 +56,15 @@ fn word(frame: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&frame[at..at + 4]);
     u32::from_le_bytes(word)
+}
+
+/// The packet of a received frame that has one piece, which is whole, and nothing behind it.
+pub fn only(frame: &[u8]) -> Option<&[u8]> {
+    let (head, packet) = frame.split_first_chunk::<HEAD>()?;
+    let is_only = word(head, 0) == MAGIC
+        && word(head, 4) as usize == packet.len()
+        && [word(head, 16), word(head, 20)] == [0; 2];
+    is_only.then_some(packet)
 }
 
 /// Whether a frame of cut(), perhaps with others behind it, begins with a whole packet.

@@ -61,6 +61,11 @@ impl Receipts {
         self.asked.remove(&from);
     }
 
+    /// Whether a peer that has asked has no answer yet.
+    pub fn are_wanted(&self) -> bool {
+        !self.wanting.is_empty()
+    }
+
     /// Answers the peers that have asked and of which no frame is missing.
     pub fn confirm(&mut self, grants: &Grants, out: &mut Out) {
         self.wanting.retain(|peer| {

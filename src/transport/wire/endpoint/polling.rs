@@ -124,9 +124,15 @@ impl Shared {
         (self.wanted.load(Ordering::Relaxed) == 0).then(|| self.try_lock()).flatten()
     }
 
-    fn event(&self, state: &mut State, event: &Event, results: &mut Results) {
+    fn event(
+        &self,
+        state: &mut State,
+        event: &Event,
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+        results: &mut Results,
+    ) {
         let peer = event.peer;
-        results.others |= !matches!(event.event, Event::DONE | Event::SERVED);
+        results.others |= !matches!(event.event, Event::DONE | Event::SERVED | Event::FRAME);
         match event.event {
             Event::DONE if Posted::is_tag(event.tag) => {
                 results.ends.extend(state.posted.end(event));
@@ -151,6 +157,10 @@ impl Shared {
                     // SAFETY: the lane keeps the bytes valid until give_back() below.
                     size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
                 };
+                if state.take_single(event, bytes, self.medium, deliver, results) {
+                    return state.lane.give_back(event.frame);
+                }
+                results.others = true;
                 match state.take_frame(event, bytes, self.medium, results) {
                     Ok(Taken::Held) => return,
                     Ok(_) => {}
@@ -182,36 +192,41 @@ impl Shared {
     }
 
     /// Handles the next events, delivers received frames, grants credits and posts queued packets.
-    /// Returns whether there was an event.
     pub(super) fn round(
         &self,
         mut guard: MutexGuard<'_, State>,
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
-    ) -> bool {
+    ) -> Polled {
         let state = &mut *guard;
         let mut events = std::mem::take(&mut state.events.0);
+        let count = state.lane.poll(&mut events).min(EVENTS);
+        // A thread that polls a wire without a descriptor looks several times in a row.
+        let in_a_row = self.naps.load(Ordering::Relaxed);
+        if count == 0 && state.asides.is_empty() && state.is_settled(in_a_row) {
+            state.events.0 = events;
+            return Polled::Nothing;
+        }
         let ends = std::mem::take(&mut state.ends);
         let answers = std::mem::take(&mut state.asides);
         let out = std::mem::take(&mut state.out);
         let mut results = Results { ends, answers, out, ..Results::default() };
         let failed_before = state.failure.is_some();
-        let count = state.lane.poll(&mut events).min(EVENTS);
         for event in &events[..count] {
-            self.event(state, event, &mut results);
+            self.event(state, event, deliver, &mut results);
         }
         state.events.0 = events;
-        let Results { mut out, mut answers, mut ends, signals, others } = results;
+        let Results { mut out, mut answers, mut ends, signals, others, mut for_lane } = results;
+        for_lane |= !ends.is_empty();
         let rings = self.hand_over(&mut ends);
         state.ends = ends;
-        // A thread that polls a wire without a descriptor looks several times in a row.
-        let in_a_row = self.naps.load(Ordering::Relaxed);
-        if !others && out.is_empty() && answers.is_empty() && state.is_settled(in_a_row) {
-            state.out = out;
+        let may_end = count > 0 && !others && out.is_empty() && answers.is_empty();
+        if may_end && state.is_settled(in_a_row) {
+            (state.out, state.asides) = (out, answers);
             drop(guard);
             if rings {
                 self.ring(Sleeper::Progress);
             }
-            return count > 0;
+            return if for_lane { Polled::Others } else { Polled::Messages };
         }
         let State { grants, receipts, lane, tickets, .. } = state;
         let (into_slot, mut back) =
@@ -250,7 +265,7 @@ impl Shared {
         if !answers.is_empty() {
             self.lock().asides.append(&mut answers);
         }
-        count > 0
+        if count > 0 { Polled::Others } else { Polled::Nothing }
     }
 
     /// The polling thread's sleep between two rounds. Returns whether it must poll without further
@@ -302,7 +317,7 @@ impl Shared {
             if state.over {
                 return None;
             }
-            if self.round(state, &self.deliver) {
+            if self.round(state, &self.deliver).is_any() {
                 return Some(true);
             }
         }
@@ -336,17 +351,20 @@ impl Shared {
 }
 
 impl Endpoint {
-    /// Polls once, for an application thread that waits, on a wire without a descriptor. False:
+    /// Polls once, for an application thread that waits, on a wire without a descriptor. Nothing:
     /// there was no event, the wire has a descriptor, or another thread uses the endpoint.
-    pub fn help(&self) -> bool {
+    pub fn help(&self) -> Polled {
         self.help_as(Helper::Program)
     }
 
     /// Like `help`, for the progress thread, which leaves the wire to application threads that
     /// poll. If both polled, each event would keep the progress thread awake, on a core that
     /// another thread needs.
-    pub fn help_aside(&self) -> bool {
-        self.shared.helpers.last() != Helper::Program && self.help_as(Helper::Progress)
+    pub fn help_aside(&self) -> Polled {
+        match self.shared.helpers.last() {
+            Helper::Program => Polled::Nothing,
+            _ => self.help_as(Helper::Progress),
+        }
     }
 
     /// To be called by an application thread that has polled, before it sleeps: the polling thread
@@ -358,15 +376,15 @@ impl Endpoint {
         }
     }
 
-    fn help_as(&self, helper: Helper) -> bool {
+    fn help_as(&self, helper: Helper) -> Polled {
         if !self.wakes_nobody() || self.opener_polls() && !self.must_poll_here() {
-            return false;
+            return Polled::Nothing;
         }
         // Before the lock: if the polling thread has the lock, it must step aside, too.
         self.shared.helpers.note(helper);
-        let Some(state) = self.shared.lock_to_poll() else { return false };
+        let Some(state) = self.shared.lock_to_poll() else { return Polled::Nothing };
         if state.over || state.asleep == Asleep::OnDescriptor {
-            return false;
+            return Polled::Nothing;
         }
         self.shared.round(state, &self.shared.deliver)
     }

@@ -1,5 +1,6 @@
 //! How often a message and what it waits for cross the network, counted by the network itself.
 
+use super::tests::{put, until};
 use super::*;
 use crate::transport::address::Address;
 use crate::transport::remote::{ANSWERED, Posting, Signal, What};
@@ -48,6 +49,7 @@ fn frames_in_turn(requests: Class, answers: Class) {
         let (wires, ends) = connected(nature);
         ends.iter().for_each(|end| end.shared.lock().grants.never_answer_alone());
         let limit = Instant::now() + Duration::from_secs(60);
+        let mut for_handlers = 0;
         for tag in 0..COUNT {
             let message = |header: &'static [u8]| Frame {
                 id: 1,
@@ -64,8 +66,11 @@ fn frames_in_turn(requests: Class, answers: Class) {
                 assert!(Instant::now() < limit, "request {tag} has no answer");
                 let came = RefCell::new(false);
                 let request = |_: u32, _: Class, _: &Frame| !came.replace(true);
-                ends[1].shared.round(ends[1].shared.lock(), &request);
+                let polled = ends[1].shared.round(ends[1].shared.lock(), &request);
                 if *came.borrow() {
+                    // A request to an owner is work for the lane of the engine.
+                    assert!(requests != Class::Lib || polled == Polled::Others);
+                    for_handlers += u64::from(polled == Polled::Messages);
                     ends[1].put(0, answers, &message(&[0; 8]), 4096);
                 }
                 let answer = |_: u32, class: Class, frame: &Frame| {
@@ -77,7 +82,28 @@ fn frames_in_turn(requests: Class, answers: Class) {
         }
         let frames = wires.iter().map(|wire| wire.counts()[0]).sum::<u64>();
         assert_eq!(frames, 2 * COUNT);
+        assert!(requests == Class::Lib || for_handlers > COUNT / 2, "{for_handlers}");
+        for end in &ends {
+            let state = end.shared.lock();
+            assert!(state.grants.most.iter().all(|most| *most == 0), "a message took a buffer");
+            assert!(state.outgoing.has_buffers(), "all messages went through the queue");
+        }
     }
+}
+
+/// The late answer of a knock goes, too, where threads look several times in a row.
+#[test]
+fn a_late_answer_goes_over_a_silent_wire() {
+    let name = "2:frame=1048576:fd=0:remote=1:atomics=0:notices=0:message=0:shared=0";
+    let (wires, ends) = connected(Nature::named(name).unwrap());
+    ends[1].shared.naps.store(true, Ordering::Relaxed);
+    assert!(put(&ends[0], 1, Class::Requests, 0, 8));
+    until("the knock has no answer", || {
+        ends.iter().for_each(|end| {
+            end.shared.round(end.shared.lock(), &|_, _, _| true);
+        });
+        wires[1].counts()[0] > 0
+    });
 }
 
 /// Sends `count` messages of `size` bytes, each as early as it is accepted.
@@ -109,7 +135,7 @@ fn count(name: &str, count: u64, size: usize) -> Trips {
         }
     }
     // Answers that are on their way are counted, too.
-    while ends.iter().any(|end| end.shared.round(end.shared.lock(), &|_, _, _| true))
+    while ends.iter().any(|end| end.shared.round(end.shared.lock(), &|_, _, _| true).is_any())
         || ends.iter().any(|end| end.shared.lock().outgoing.waiting() > 0)
         || ends.iter().any(|end| end.shared.lock().grants.is_stuck())
         || wires.iter().any(|wire| wire.has_frames())

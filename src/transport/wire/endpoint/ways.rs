@@ -166,6 +166,10 @@ impl Endpoint {
     pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
         let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
         let line = line_of(class, frame.payload.len(), medium);
+        if state.post_single(self.shared.me, (to, line), class, frame) {
+            self.shared.wake_after_post(state);
+            return true;
+        }
         if let Some(line) = line
             && !state.has_room(to, line, class, size)
         {

@@ -33,6 +33,12 @@ impl Receiving {
         (self.quiet, self.since, self.along) = ([false; LINES], None, [0; LINES]);
     }
 
+    /// The last knock of a line was answered without grants, which the peer does not know.
+    fn be_quiet(&mut self, line: Line) {
+        self.quiet[line] = true;
+        self.since.get_or_insert_with(Instant::now);
+    }
+
     /// The peer knows the answer of a line.
     fn told(&mut self, line: Line) {
         (self.quiet[line], self.along[line]) = (false, 0);
@@ -56,31 +62,50 @@ impl Receiving {
 const REQUESTS: Line = 0;
 const RESPONSES: Line = 1;
 
-/// Of a knock for requests, its number: it may carry the answer of a knock for requests or
-/// responses, but its receiver may leave it to the network until requests have been handled, which
-/// may wait for that answer. So the answer counts as sent only when the receiver has answered the
-/// knock.
-fn carries_perhaps(packet: &Packet, line: Line) -> Option<u64> {
-    match packet {
-        Packet::Knock(of, knock)
-            if of % (LINES / 2) == REQUESTS
-                && [REQUESTS, RESPONSES].contains(&(line % (LINES / 2))) =>
-        {
-            Some(knock.number)
-        }
-        _ => None,
-    }
+/// A packet that may carry the answer of a knock.
+#[derive(Clone, Copy, Debug)]
+pub enum Carrying {
+    /// A frame, with its line if it needed a grant.
+    Frame(Option<Line>),
+    /// A knock with this number.
+    Knock(Line, u64),
 }
 
-/// Whether a packet may carry the answer of a knock for a line: no rank lets it wait until frames
-/// of that line find a slot.
-fn carries(packet: &Packet, line: Line) -> bool {
-    match packet {
-        Packet::Frame(None, _) => true,
-        Packet::Frame(Some(of), _) | Packet::Knock(of, _) => {
-            (of % (LINES / 2), line % (LINES / 2)) == (RESPONSES, REQUESTS)
+impl Carrying {
+    /// None: the packet carries no answer.
+    fn of(packet: &Packet) -> Option<Carrying> {
+        match packet {
+            Packet::Frame(line, _) => Some(Carrying::Frame(*line)),
+            Packet::Knock(line, knock) => Some(Carrying::Knock(*line, knock.number)),
+            _ => None,
         }
-        _ => false,
+    }
+
+    /// Of a knock for requests, its number: it may carry the answer of a knock for requests or
+    /// responses, but its receiver may leave it to the network until requests have been handled,
+    /// which may wait for that answer. So the answer counts as sent only when the receiver has
+    /// answered the knock.
+    fn carries_perhaps(self, line: Line) -> Option<u64> {
+        match self {
+            Carrying::Knock(of, number)
+                if of % (LINES / 2) == REQUESTS
+                    && [REQUESTS, RESPONSES].contains(&(line % (LINES / 2))) =>
+            {
+                Some(number)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether it may carry the answer of a knock for a line: no rank lets it wait until frames of
+    /// that line find a slot.
+    fn carries(self, line: Line) -> bool {
+        match self {
+            Carrying::Frame(None) => true,
+            Carrying::Frame(Some(of)) | Carrying::Knock(of, _) => {
+                (of % (LINES / 2), line % (LINES / 2)) == (RESPONSES, REQUESTS)
+            }
+        }
     }
 }
 
@@ -204,8 +229,13 @@ impl Grants {
     /// The answer of a knock that a packet to a peer carries; it counts as sent, see also
     /// carries_perhaps().
     pub fn ride(&mut self, to: u32, packet: &Packet) -> Option<Answered> {
+        self.ride_by(to, Carrying::of(packet)?)
+    }
+
+    /// See ride().
+    pub fn ride_by(&mut self, to: u32, packet: Carrying) -> Option<Answered> {
         let peer = self.receiving.get_mut(to)?;
-        if let Some(line) = (0..LINES).find(|line| peer.quiet[*line] && carries(packet, *line)) {
+        if let Some(line) = (0..LINES).find(|line| peer.quiet[*line] && packet.carries(*line)) {
             let answered = (line, peer.answered[line]);
             peer.told(line);
             if !peer.is_needed() {
@@ -213,7 +243,7 @@ impl Grants {
             }
             return Some(answered);
         }
-        let along = |line| carries_perhaps(packet, line).map(|knock| (line, knock));
+        let along = |line| packet.carries_perhaps(line).map(|knock| (line, knock));
         let waits = |line: &Line| peer.quiet[*line] && peer.along[*line] == 0;
         let (line, knock) = (0..LINES).filter(waits).find_map(along)?;
         peer.along[line] = knock;
@@ -285,21 +315,45 @@ impl Grants {
                 }
                 let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
                 let share = demand.min(share);
-                let peer = self.receiving.get_or_insert_with(from, Receiving::default);
                 self.free[line] -= share;
-                peer.out[line] += share;
-                (peer.answered[line], peer.granted[line]) = (number, share as u64);
-                // It knows the answer of its last knock, since it knocks again.
-                peer.told(line);
+                let peer = self.answer(from, (line, number), share);
                 if demand > 0 {
                     peer.news = true;
                 } else {
-                    peer.quiet[line] = true;
-                    peer.since.get_or_insert_with(Instant::now);
+                    peer.be_quiet(line);
                 }
             }
             let all = buffers_of(line) + self.loans[line].buffers;
             self.most[line] = self.most[line].max(all - self.free[line]);
+        }
+    }
+
+    /// Notes the answer of a peer's knock, and so many grants for it.
+    fn answer(&mut self, from: u32, (line, number): Answered, granted: usize) -> &mut Receiving {
+        let peer = self.receiving.get_or_insert_with(from, Receiving::default);
+        peer.out[line] += granted;
+        (peer.answered[line], peer.granted[line]) = (number, granted as u64);
+        // It knows the answer of its last knock, since it knocks again.
+        peer.told(line);
+        peer
+    }
+
+    /// Whether the message of a knock behind which no frame waits may go into a slot at once: no
+    /// other frame of the line waits for one, and there is a place for the record of the answer.
+    pub fn may_pass(&self, from: u32, line: Line) -> bool {
+        self.knocking[line].is_empty()
+            && self.come[line].is_empty()
+            && (self.receiving.len() < RECORDS || self.receiving.contains(from))
+    }
+
+    /// The message of such a knock lies in a slot.
+    pub fn passed(&mut self, from: u32, line: Line, number: u64) {
+        if number != 0 && !self.dead.contains(&from) {
+            let ride = self.ride;
+            let peer = self.answer(from, (line, number), 0);
+            peer.be_quiet(line);
+            let due = peer.due(ride);
+            self.due = self.due.into_iter().chain(due).min();
         }
     }
 

@@ -40,11 +40,18 @@ impl Ranks {
         let frame =
             Frame { id: 1, kind: 0, tag, header: &[], payload: &payload, label: 0, absent: false };
         let copy = OwnedFrame::of(Class::Requests, &frame);
-        let end = &mut self.ends[from as usize];
+        let (end, mut out) = (&mut self.ends[from as usize], Out::new());
+        // The short way, of every other frame.
+        if tag % 2 == 1
+            && let Some(number) = end.begin_alone(to, line, copy.size())
+        {
+            let knock = Knock { number, demand: 0, first: Some(copy) };
+            self.post(from, vec![(to, Packet::Knock(line, knock))]);
+            return true;
+        }
         if !end.has_room(to, line) {
             return false;
         }
-        let mut out = Out::new();
         end.send(to, line, copy, &mut out);
         self.post(from, out);
         true
@@ -60,7 +67,18 @@ impl Ranks {
         let (from, to, packet) = self.wire.swap_remove(at);
         let mut out = Out::new();
         let end = &mut self.ends[to as usize];
-        assert!(!matches!(end.take(from, packet, 0, &mut out), Ok(Taken::Aside(_)) | Err(_)));
+        // The short way, where it is free.
+        match &packet {
+            Packet::Knock(line, Knock { number, demand: 0, first: Some(it) })
+                if end.may_pass(from, *line) && deliver(to, from, it.frame().tag) =>
+            {
+                end.passed(from, *line, *number);
+            }
+            _ => {
+                let taken = end.take(from, packet, 0, &mut out);
+                assert!(!matches!(taken, Ok(Taken::Aside(_)) | Err(_)));
+            }
+        }
         end.serve(|from, it| deliver(to, from, it.frame().tag), &mut out, &mut vec![]);
         self.post(to, out);
         true
@@ -419,3 +437,5 @@ fn a_frame_without_a_knock_needs_no_record() {
     assert_eq!((came, &back[RECORDS..]), (vec![901, 901], &[8][..]));
     assert!(end.has_delivered_all(901) && !end.has_delivered_all(900));
 }
+
+mod looks;

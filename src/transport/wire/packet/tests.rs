@@ -115,3 +115,49 @@ fn no_bytes_are_trusted() {
         }
     }
 }
+
+/// The short way encodes the same bytes, decodes no other packets, and trusts no bytes.
+#[test]
+fn a_packet_with_one_message_has_the_same_bytes_on_both_ways() {
+    let singles = [
+        (Single::Knock(0, 1 << 60), owned(Class::Requests, 8, 0)),
+        (Single::Knock(4, 7), owned(Class::Responses, 5, 200)),
+        (Single::Knock(2, 0), owned(Class::Lib, 40, 16)),
+        (Single::Aside, owned(Class::Replies, 0, 9)),
+        (Single::Aside, owned(Class::Answers, 8, 30)),
+    ];
+    for ((single, message), answered) in
+        singles.iter().zip([None, Some((5, 1 << 50))].into_iter().cycle())
+    {
+        let packet = match *single {
+            Single::Knock(line, number) => {
+                Packet::Knock(line, Knock { number, demand: 0, first: Some(message.clone()) })
+            }
+            Single::Aside => Packet::Frame(None, message.clone()),
+        };
+        let (mut bytes, class) = (vec![], message.class);
+        put_single(&mut bytes, *single, (class, &message.frame()), answered, |size| [size as u8]);
+        assert_eq!(usize::from(bytes[0]), (bytes.len() - 1) % 256);
+        let bytes = &bytes[1..];
+        assert_eq!(bytes, with_answer(&packet, answered, 0));
+        let (came, was, (of, frame)) = single_of(bytes, MEDIUM).unwrap();
+        assert_eq!((came, was, OwnedFrame::of(of, &frame)), (answered, *single, message.clone()));
+        assert!((0..bytes.len()).all(|size| single_of(&bytes[..size], MEDIUM).is_none()));
+        for at in 0..bytes.len() {
+            for value in [0, 1, 7, 128, 255] {
+                let mut bytes = bytes.to_vec();
+                bytes[at] = value;
+                let both = (single_of(&bytes, MEDIUM), answer_and_packet_of(&bytes, MEDIUM));
+                assert!(both.0.is_none() || both.1.is_ok(), "{value} at {at} of {packet:?}");
+            }
+        }
+    }
+    let others = [
+        Packet::Frame(Some(1), owned(Class::Responses, 5, 9)),
+        Packet::Queued(1, owned(Class::Responses, 8, 8)),
+        Packet::Knock(1, knock(3, owned(Class::Requests, 8, 8))),
+        Packet::Knock(1, Knock { number: 1, demand: 0, first: None }),
+        Packet::Asked,
+    ];
+    assert!(others.iter().all(|it| single_of(&bytes_of(it), MEDIUM).is_none()));
+}

@@ -16,7 +16,7 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
         let limit = Instant::now() + Duration::from_millis(2);
         let mut helped = false;
         while !helped && Instant::now() < limit {
-            helped = there.help();
+            helped = there.help().is_any();
         }
         helped
     });
@@ -31,7 +31,7 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     until("the polling thread does not poll", || came.try_recv().is_ok_and(|it| it.2 == 8));
     let ([_, there], _) = pair(Nature { has_fd: true, ..Nature::of(2) });
     until("the polling thread never sleeps", || there.shared.lock().asleep == Asleep::OnDescriptor);
-    assert!(!there.help() && !there.wakes_nobody());
+    assert!(!there.help().is_any() && !there.wakes_nobody());
 }
 
 /// A thread that has polled and falls asleep wakes the polling thread, which would else sleep

@@ -1,0 +1,82 @@
+//! Packets with one message and nothing else of length: they are encoded from the message and
+//! decoded in the frame that has brought them, without a copy in between.
+
+use super::*;
+use crate::transport::wire::grants::KNOCK as MOST_OF_KNOCK;
+
+/// A packet with one message: a knock behind which no frame waits, or a frame for which the
+/// receiver has set a place aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Single {
+    /// The line, and the number of the knock.
+    Knock(Line, u64),
+    /// A frame that needs no credit.
+    Aside,
+}
+
+/// Most bytes of the heads of packet and message, with the number of a knock.
+const BEFORE: usize = HEAD + 8 + FRAME_HEAD;
+/// Most bytes of a packet with one message of at most MOST_OF_KNOCK bytes of header and payload.
+pub const SINGLE_MOST: usize = BEFORE + MOST_OF_KNOCK + ANSWERED;
+
+/// Appends to `to` what with_answer() makes of the packet. `head`: the head in front of the packet,
+/// made from the packet's length.
+pub fn put_single<const N: usize>(
+    to: &mut Vec<u8>,
+    single: Single,
+    (class, frame): (Class, &Frame),
+    answered: Option<Answered>,
+    head: impl FnOnce(usize) -> [u8; N],
+) {
+    let (kind, line, number) = match single {
+        Single::Knock(line, number) => (KNOCK, line as u8, Some(number)),
+        Single::Aside => (FRAME, NONE, None),
+    };
+    let answer = answered.map_or(0, |(line, _)| 1 + line as u8);
+    let before = if number.is_some() { BEFORE } else { BEFORE - 8 };
+    let after = if answered.is_some() { ANSWERED } else { 0 };
+    let size = before + frame.header.len() + frame.payload.len() + after;
+    to.reserve(N + size);
+    to.extend_from_slice(&head(size));
+    let mut start = [0; BEFORE];
+    start[..HEAD].copy_from_slice(&[kind, class as u8, line, answer, 0, 0, 0, 0]);
+    start[HEAD..HEAD + 8].copy_from_slice(&number.unwrap_or_default().to_le_bytes());
+    start[before - FRAME_HEAD..before].copy_from_slice(&head_of(frame));
+    to.extend_from_slice(&start[..before]);
+    to.extend_from_slice(frame.header);
+    to.extend_from_slice(frame.payload);
+    if let Some((_, number)) = answered {
+        to.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Decodes a packet of put_single(): the answer that it carries, what it is, and its message. None:
+/// it is another packet, or a faulty one; answer_and_packet_of() decodes it, or says what is wrong.
+/// `medium`: most bytes of payload of a reply.
+pub fn single_of(
+    bytes: &[u8],
+    medium: usize,
+) -> Option<(Option<Answered>, Single, (Class, Frame<'_>))> {
+    let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+    let [kind, class, line, answer, demand @ ..] = *head;
+    let class = *CLASSES.get(usize::from(class)).filter(|_| demand == [0; 4])?;
+    let (answered, rest) = match usize::from(answer).checked_sub(1) {
+        None => (None, rest),
+        Some(line) if line < LINES => {
+            let (rest, last) = rest.split_last_chunk()?;
+            (Some((line, u64::from_le_bytes(*last))), rest)
+        }
+        Some(_) => return None,
+    };
+    let line = usize::from(line);
+    let (single, message) = match kind {
+        KNOCK if line < LINES && needs_grant(class) => {
+            let (number, message) = rest.split_first_chunk()?;
+            (Single::Knock(line, u64::from_le_bytes(*number)), message)
+        }
+        FRAME if line == usize::from(NONE) && !needs_grant(class) => (Single::Aside, rest),
+        _ => return None,
+    };
+    check(class, message, medium).ok()?;
+    Some((answered, single, (class, frame_of(message))))
+}
