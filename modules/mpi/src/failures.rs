@@ -105,6 +105,11 @@ impl Failures {
         self.dead.contains(&peer)
     }
 
+    /// Whether take() would return any.
+    pub fn has_news(&self) -> bool {
+        !self.news.is_empty()
+    }
+
     /// The ranks whose deaths were reported since the last call.
     pub fn take(&mut self) -> Vec<u32> {
         std::mem::take(&mut self.news)

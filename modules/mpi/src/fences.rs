@@ -48,10 +48,15 @@ impl MpiLane {
     /// cancelled the receives, but MPI cannot cancel one that it has matched. If the peer's process
     /// lives on, and its bytes come later than `LATE`, MPI writes them to the receive's memory, so
     /// deregister() refuses that memory.
+    #[inline]
     pub(crate) fn end_fences(&mut self) {
-        if self.remote.fences.is_empty() {
-            return;
+        if !self.remote.fences.is_empty() {
+            self.end_due_fences();
         }
+    }
+
+    #[cold]
+    fn end_due_fences(&mut self) {
         let now = Instant::now();
         let over = self.is_over();
         let due: Vec<u32> = (self.remote.fences.iter())

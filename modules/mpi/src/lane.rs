@@ -2,14 +2,14 @@
 //! and `serving` (at the owner) have the reads and writes. `requests` holds the sends and receives
 //! that MPI has not ended.
 
+use crate::frames::Received;
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
-use crate::requests::{ANSWERS, Came, Ended, REQUESTS, Requests, Single};
+use crate::requests::{ANSWERS, Ended, REQUESTS, Requests, Single};
 use crate::table::{Card, Command, Event, Host, Piece, Status};
 use crate::unsent::Unsent;
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,6 @@ pub use crate::requests::FRAME_MOST;
 /// that answers and the library's own frames still find room.
 pub const DEPTH: usize = 256;
 const USER: u32 = 2;
-/// The classes LLCL_CLASS_KNOCK and those behind it; libllcl may keep their frames for long.
-const KNOCKS: RangeInclusive<u32> = 4..=6;
 /// Most frames of a class.
 fn depth_of(class: u32) -> usize {
     if class == USER { DEPTH / 4 * 3 } else { DEPTH }
@@ -136,10 +134,7 @@ pub struct MpiLane {
     /// peers for which they have asked for a fence.
     waiting: VecDeque<Waiting>,
     fences: Vec<u32>,
-    /// Frames that libllcl has not given back, by their number.
-    frames: Vec<Option<Box<[u8]>>>,
-    /// Numbers without a frame.
-    free: Vec<usize>,
+    pub(crate) received: Received,
     /// The words of the notices in `events`, in their order. `told`: those of the notices that the
     /// last poll() has returned.
     words: VecDeque<Box<[u64]>>,
@@ -167,8 +162,7 @@ impl MpiLane {
             events: VecDeque::new(),
             waiting: VecDeque::new(),
             fences: Vec::new(),
-            frames: Vec::new(),
-            free: Vec::new(),
+            received: Received::default(),
             words: VecDeque::new(),
             returned: Vec::new(),
             short_sleeps: 0,
@@ -273,10 +267,15 @@ impl MpiLane {
 
     /// Posts what other threads have left for the thread that may call MPI: commands in a row for
     /// one peer and class together.
+    #[inline]
     fn catch_up(&mut self) {
-        if self.waiting.is_empty() {
-            return;
+        if !self.waiting.is_empty() {
+            self.post_waiting();
         }
+    }
+
+    #[cold]
+    fn post_waiting(&mut self) {
         let mut left = std::mem::take(&mut self.waiting);
         while let Some((peer, class)) = left.front().map(|it| (it.peer, it.class)) {
             let row = left.iter().take_while(|it| (it.peer, it.class) == (peer, class));
@@ -329,36 +328,12 @@ impl MpiLane {
                 Ended::Single { single, cancelled } => self.transferred(single, cancelled),
             }
         }
-        for peer in self.requests.failures.take() {
-            let status = Status::ERR_PEER_DEAD;
-            self.events.push_back(Event { status, ..Event::about(Event::LOST, peer) });
-        }
-    }
-
-    /// Reports a frame. A knock moves to a box of its size.
-    fn frame(&mut self, Came { mut bytes, size, class, peer }: Came) {
-        if KNOCKS.contains(&class) {
-            let own = bytes[..size].into();
-            self.requests.recycle(std::mem::replace(&mut bytes, own));
-        }
-        let start = bytes.as_ptr();
-        let number = match self.free.pop() {
-            Some(number) => {
-                self.frames[number] = Some(bytes);
-                number
+        if self.requests.failures.has_news() {
+            for peer in self.requests.failures.take() {
+                let status = Status::ERR_PEER_DEAD;
+                self.events.push_back(Event { status, ..Event::about(Event::LOST, peer) });
             }
-            None => {
-                self.frames.push(Some(bytes));
-                self.frames.len() - 1
-            }
-        };
-        self.events.push_back(Event {
-            class,
-            frame: number as u64,
-            bytes: start,
-            size: size as u64,
-            ..Event::about(Event::FRAME, peer)
-        });
+        }
     }
 
     /// Reports the notice of a peer's write, whose bytes are in this rank's memory. Returns whether
@@ -378,7 +353,7 @@ impl MpiLane {
     /// Writes events to `events`, and returns how many.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
         let may_call = self.requests.may_call();
-        if may_call || self.is_over() {
+        if !self.fences.is_empty() && (may_call || self.is_over()) {
             std::mem::take(&mut self.fences).into_iter().for_each(|peer| self.fence(peer));
         }
         if may_call && !self.is_over() {
@@ -391,11 +366,12 @@ impl MpiLane {
         if may_call || self.is_over() {
             self.end_fences();
         }
-        let count = events.len().min(self.events.len());
         self.returned.clear();
-        if count > 0 {
-            self.short_sleeps = 0;
+        if self.events.is_empty() {
+            return 0;
         }
+        let count = events.len().min(self.events.len());
+        self.short_sleeps = 0;
         for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
             if event.event == Event::NOTICE && event.size > 0 {
                 self.returned.extend(self.words.pop_front());
@@ -403,15 +379,6 @@ impl MpiLane {
             *place = event;
         }
         count as u32
-    }
-
-    /// libllcl has read a frame's bytes.
-    pub fn give_back(&mut self, frame: u64) {
-        let number = frame as usize;
-        if let Some(bytes) = self.frames.get_mut(number).and_then(Option::take) {
-            self.free.push(number);
-            self.requests.recycle(bytes);
-        }
     }
 
     /// Whether the lane makes no further calls of MPI.

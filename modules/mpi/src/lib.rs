@@ -14,6 +14,7 @@ mod asked;
 mod calls;
 mod failures;
 mod fences;
+mod frames;
 mod lane;
 mod message;
 mod mpi;
@@ -86,7 +87,7 @@ fn description() -> String {
     };
     format!(
         "memory of a rank: {RECEIVES} receives of {FRAME_MOST} bytes for all peers, {} KiB; none for \
-         each peer, but a box of its size for each knock that is not answered. MPI {deaths}",
+         each peer, but a box for each knock that is not answered, of its size if there are many. MPI {deaths}",
         RECEIVES * FRAME_MOST / 1024
     )
 }

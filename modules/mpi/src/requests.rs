@@ -130,7 +130,13 @@ impl Requests {
     }
 
     /// Posts receives until there are RECEIVES.
+    #[inline]
     fn fill(&mut self) -> Result<(), Failure> {
+        if self.receives.len() < RECEIVES { self.post_receives() } else { Ok(()) }
+    }
+
+    #[inline(never)]
+    fn post_receives(&mut self) -> Result<(), Failure> {
         while self.receives.len() < RECEIVES {
             let mut bytes = self.spare.pop().unwrap_or_else(|| vec![0; FRAME_MOST].into());
             // SAFETY: constants of the MPI that the module was built for.
