@@ -11,6 +11,7 @@ use crate::engine::command::ALL_PEERS;
 use crate::engine::completion::{Completion, in_callback};
 use crate::engine::lane::Lane;
 use crate::engine::messages::sender::AmSender;
+use crate::engine::peer_turns::first_of_each;
 use crate::engine::routes::Routes;
 use crate::transport::carrier::{Bytes, Peer, Sleeper};
 use crate::transport::frame::Class;
@@ -206,12 +207,7 @@ impl Poster {
         self.rung.store(0, Ordering::Relaxed);
         let parked: Vec<_> = self.parked().entries.iter().map(|(_, it)| it.clone()).collect();
         let fabric = self.routes.fabric();
-        let mut firsts: Vec<&Arc<dyn Later>> = Vec::new();
-        for it in &parked {
-            if firsts.iter().all(|first| first.peer() != it.peer()) {
-                firsts.push(it);
-            }
-        }
+        let mut firsts = first_of_each(parked.iter(), |it| it.peer());
         firsts.retain(|it| {
             it.waits_for_slots(self).is_some_and(|(to, bytes)| {
                 !fabric.has_credit(to, Class::Requests, bytes)

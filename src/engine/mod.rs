@@ -19,7 +19,7 @@ pub mod lane;
 mod lane_state;
 mod message_commands;
 pub mod messages;
-mod peer_turns;
+pub mod peer_turns;
 mod piece_commands;
 pub mod pieces;
 mod post_line;

@@ -77,6 +77,17 @@ impl<L: PeerLine> PeerTurns<L> {
     }
 }
 
+/// The first item to each peer, of items in order of arrival.
+pub fn first_of_each<T>(items: impl Iterator<Item = T>, peer: impl Fn(&T) -> u32) -> Vec<T> {
+    let mut firsts: Vec<T> = Vec::new();
+    for item in items {
+        if firsts.iter().all(|first| peer(first) != peer(&item)) {
+            firsts.push(item);
+        }
+    }
+    firsts
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

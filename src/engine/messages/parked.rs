@@ -4,6 +4,7 @@
 //! peers' responses, and two ranks that send each other many requests make progress.
 
 use crate::engine::messages::HEADER;
+use crate::engine::peer_turns::first_of_each;
 use crate::transport::carrier::Bytes;
 use crate::transport::frame::Frame;
 use crate::util::sync::{AtomicUsize, Mutex, Ordering};
@@ -87,13 +88,7 @@ impl Parked {
     /// Calls `name` with the first parked response to each peer, which is the next one to be sent.
     pub fn each_first(&self, mut name: impl FnMut(&Response)) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut seen = Vec::new();
-        for response in &*queue {
-            if !seen.contains(&response.peer) {
-                seen.push(response.peer);
-                name(response);
-            }
-        }
+        first_of_each(queue.iter(), |response| response.peer).into_iter().for_each(&mut name);
     }
 
     /// Calls `send` for each parked response, and removes those for which it returns true. After a
