@@ -17,7 +17,6 @@ use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Address;
 use crate::transport::port::Port;
-use crate::util::admission::Refusal;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use list_copy::copy_spans;
@@ -155,14 +154,14 @@ impl Poster {
             unsafe { on_complete.fire(Status::OK, self.routes.waiters()) };
             return Ok(Accepted::Fires);
         }
-        if later && !self.lane.room().admits(Refusal::Renews) {
-            return Err(Error::bare(Status::RETRY_QUEUE_FULL));
-        }
-        // This comes before the list of pieces is made, which a full queue would refuse.
-        if self.lane.is_full() && (defer || !self.lane.make_room()) {
-            return Err(Error::bare(Status::RETRY_QUEUE_FULL));
-        }
-        self.queue_many(many)
+        let put = || {
+            // This comes before the list of pieces is made, which a full queue would refuse.
+            if self.lane.is_full() && (defer || !self.lane.make_room()) {
+                return Err(Error::bare(Status::RETRY_QUEUE_FULL));
+            }
+            self.queue_many(many)
+        };
+        if later { self.lane.put_in_turn(put) } else { put() }
     }
 
     /// Whether all of the peer's side is mapped, the signal word included. Err: an address is

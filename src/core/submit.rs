@@ -13,7 +13,6 @@ use crate::fail;
 use crate::transport::Access;
 use crate::transport::address::Key;
 use crate::transport::port::Port;
-use crate::util::admission::Refusal;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -244,21 +243,16 @@ impl Poster {
         let execution = self.lane.execution();
         if execution == Execution::Offload || flags & FLAG_DEFER != 0 {
             by_caller::check(&self.routes, command)?;
-            if !self.lane.room().admits(Refusal::Renews) {
-                return Err(Error::bare(Status::RETRY_QUEUE_FULL));
-            }
-            return match self.queue(request) {
+            return self.lane.put_in_turn(|| match self.queue(request) {
                 Err(error)
-                    if error.status == Status::RETRY_QUEUE_FULL && flags & FLAG_DEFER == 0 =>
+                    if error.status == Status::RETRY_QUEUE_FULL
+                        && flags & FLAG_DEFER == 0
+                        && self.lane.make_room() =>
                 {
-                    if self.lane.make_room() {
-                        self.queue(request)
-                    } else {
-                        Err(error)
-                    }
+                    self.queue(request)
                 }
                 end => end,
-            };
+            });
         }
         let outcome = match by_caller::signal_needs_owner(&self.routes, command)? {
             true => Outcome::NeedsOwner,
@@ -419,3 +413,6 @@ pub(super) fn check_completion(completion: &Completion, name: &str) -> Result<()
         _ => fail!(ERR_INVALID, "{name}.kind is {kind}, expected one of LLCL_COMPLETE_*"),
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

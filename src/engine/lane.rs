@@ -149,10 +149,13 @@ impl Lane {
     /// As for put().
     #[inline]
     pub unsafe fn offload(&self, command: &Command) -> Option<Posted> {
-        if !self.room.admits(Refusal::Renews) {
+        if !self.room.admits(Refusal::Free) {
             return None;
         }
-        let mut reservation = self.queue.reserve(1)?;
+        let Some(mut reservation) = self.queue.reserve(1) else {
+            self.room.give_back();
+            return None;
+        };
         reservation.slot_mut(0).put(command, 0);
         let contended = reservation.is_contended();
         Some(Posted { asleep: reservation.commit(), contended })
@@ -165,6 +168,16 @@ impl Lane {
         if posted.contended {
             self.join_in();
         }
+    }
+
+    /// Calls `put`, which puts a command into the queue, unless this thread has used its share
+    /// while others wait for room. Not for commands of the library, nor for messages, which have
+    /// shares of their own.
+    pub fn put_in_turn<T>(&self, put: impl FnOnce() -> Result<T>) -> Result<T> {
+        if !self.room.admits(Refusal::Renews) {
+            return Err(Error::bare(Status::RETRY_QUEUE_FULL));
+        }
+        put().inspect_err(|_| self.room.give_back())
     }
 
     /// Whether the queue has no room for another command. A hint.

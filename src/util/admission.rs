@@ -65,8 +65,8 @@ impl Admission {
         end
     }
 
-    /// Whether the calling thread may post now. A post that finds no room counts, unless its caller
-    /// calls give_back().
+    /// Whether the calling thread may post now. If the post then finds no room, call give_back(): a
+    /// thread's share is what it has posted.
     #[inline]
     pub fn admits(&self, refusal: Refusal) -> bool {
         !self.is_wanted() || spend(refusal)
