@@ -17,8 +17,8 @@
 enum { SENT, TAKEN, WORDS };
 
 /* How a message waits that finds no slot. */
-static const char *const WAYS[] = {"parked", "in the lane", "in a blocking call"};
-enum { PARKED, DEFERRED, BLOCKED };
+static const char *const WAYS[] = {"parked", "in the lane", "in a blocking call", "in a call with a time-out"};
+enum { PARKED, DEFERRED, BLOCKED, LIMITED, ALL_WAYS };
 
 struct rank {
     llcl_context_t *context;
@@ -75,6 +75,13 @@ static void *send_last(void *data)
     return NULL;
 }
 
+static void *send_within(void *data)
+{
+    struct rank *rank = data;
+    CHECK_OK(llcl_am_within(rank->context, &rank->last, TEST_PATIENCE_NS));
+    return NULL;
+}
+
 /* Fills the peer's slots and sends one more; how many that were. */
 static uint64_t fill(struct rank *rank, int way, pthread_t *thread)
 {
@@ -90,8 +97,8 @@ static uint64_t fill(struct rank *rank, int way, pthread_t *thread)
         if (count % 8 == 0)
             usleep(1000);
     }
-    if (way == BLOCKED) {
-        CHECK(pthread_create(thread, NULL, send_last, rank) == 0);
+    if (way >= BLOCKED) {
+        CHECK(pthread_create(thread, NULL, way == BLOCKED ? send_last : send_within, rank) == 0);
     } else {
         am->flags = way == PARKED ? LLCL_FLAG_PARK : LLCL_FLAG_DEFER;
         CHECK_OK(llcl_try_am_async(rank->context, am));
@@ -121,7 +128,7 @@ static uint64_t send_all(struct rank *rank, int way, uint64_t all, uint64_t roun
         told = now_ns();
         tell(rank, SENT, all);
         hear(rank, TAKEN, ++round);
-        if (way == BLOCKED)
+        if (way >= BLOCKED)
             CHECK(pthread_join(thread, NULL) == 0);
         soon += now_ns() - told < INT64_C(20000000);
     }
@@ -129,7 +136,7 @@ static uint64_t send_all(struct rank *rank, int way, uint64_t all, uint64_t roun
     printf("%u rounds took %lld us\n", ROUNDS, (long long)took / 1000);
     /* A thread that nobody rings for sleeps for a second, in a call that blocks for 50 ms. */
     CHECK(took < (ROUNDS - 2) * INT64_C(1000000000) / 2);
-    CHECK(way != BLOCKED || soon >= ROUNDS / 2);
+    CHECK(way < BLOCKED || soon >= ROUNDS / 2);
     return all;
 }
 
@@ -164,7 +171,7 @@ static void run(llcl_context_t *context)
     fence(context);
     CHECK_OK(llcl_query_peer(context, rank->peer, &info));
     /* On a node the thread of a blocking call polls, since with polled handlers it must. */
-    ways = info.transport != LLCL_TRANSPORT_WIRE ? BLOCKED : BLOCKED + 1;
+    ways = info.transport != LLCL_TRANSPORT_WIRE ? BLOCKED : ALL_WAYS;
     if (llcl_rank(context) == 0)
         for (way = 0; way < ways; way++)
             all = send_all(rank, way, all, (uint64_t)way * ROUNDS);

@@ -71,7 +71,7 @@ impl Context {
                     if error.status == Status::RETRY_NO_CREDIT && self.lane_is_full(send) => {}
                 Err(error)
                     if error.status == Status::RETRY_NO_CREDIT
-                        && self.await_room_at_wire(send, &mut backoff) => {}
+                        && self.await_room_at_wire(send, &mut backoff, LONGEST) => {}
                 Err(error)
                     if error.status == Status::RETRY_NO_CREDIT
                         && self.may_sleep_for_credit(send) =>
@@ -123,13 +123,14 @@ impl Context {
     }
 
     /// Waits until there may be room for a message to a peer behind a wire, or for a limited time.
-    /// False: nobody would wake this thread.
-    fn await_room_at_wire(&self, send: &Send, backoff: &mut Backoff) -> bool {
+    /// False: there is no time left, or nobody would wake this thread.
+    fn await_room_at_wire(&self, send: &Send, backoff: &mut Backoff, longest: Duration) -> bool {
         let fabric = self.routes.fabric();
         let Some(to) = fabric.known_sender(send.peer) else { return false };
         let asks = || fabric.ask_wake(to, Class::Requests, send.bytes(), Sleeper::Program);
         // The lane had no place for its message, and may have one now.
-        if self.lane_sends(send) || fabric.frees_wake(send.peer) || !asks() {
+        let sleeps = !longest.is_zero() && !self.lane_sends(send);
+        if !sleeps || fabric.frees_wake(send.peer) || !asks() {
             return false;
         }
         if self.blocking().help_others() {
@@ -138,7 +139,7 @@ impl Context {
             self.post.counts.credit_sleeps.up();
             // Another thread may have taken the room of the question above.
             let enough = || !asks() || fabric.has_credit(to, Class::Requests, send.bytes());
-            self.blocking().sleep(fabric.room_at_wire(), Some(LONGEST), enough);
+            self.blocking().sleep(fabric.room_at_wire(), Some(longest), enough);
         }
         true
     }
@@ -188,8 +189,15 @@ impl Context {
         let send = Send(Parameters { flags: send.flags & FLAG_DEFER, ..**send });
         let own = call.in_place_of(&send);
         let mut backoff = Backoff::new(blocking.spin);
+        let left = || match deadline {
+            Some(deadline) => LONGEST.min(deadline.saturating_duration_since(Instant::now())),
+            None => LONGEST,
+        };
         loop {
             match self.am_try(&own) {
+                Err(error)
+                    if error.status == Status::RETRY_NO_CREDIT
+                        && self.await_room_at_wire(&own, &mut backoff, left()) => {}
                 Err(error) if error.status.is_retry() => {
                     if !blocking.pause_or(&mut backoff, deadline) {
                         // SAFETY: made above, and no attempt was accepted.
