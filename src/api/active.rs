@@ -13,12 +13,11 @@ use crate::api::life::{live, llcl_context_t};
 use crate::api::memory::{llcl_local_t, llcl_remote_t};
 use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::context::Context;
-use crate::core::messages::{Counters, Look, Send, ShortMessage};
+use crate::core::messages::{Look, Send};
 use crate::engine::completion::in_callback;
 use crate::engine::messages::Handler;
 use crate::engine::messages::message::Message;
 use crate::fail;
-use crate::util::narrow::narrow;
 use crate::util::status::Result;
 use std::ffi::c_void;
 
@@ -270,7 +269,7 @@ pub unsafe extern "C" fn llcl_am_poll(
     unsafe {
         match pollable(context, most).map(|it| (it, it.am_look())) {
             Some((_, Look::Nothing)) => found_nothing(handled),
-            Some((it, Look::Come)) => poll(it, most, handled),
+            Some((it, Look::Come)) => poll(it, most, handled, Context::am_poll_one),
             _ => poll_further(context, most, handled),
         }
     }
@@ -313,7 +312,7 @@ unsafe fn poll_further(
     unsafe {
         match pollable(context, most) {
             Some(it) if it.am_poll_finds_nothing_anywhere() => found_nothing(handled),
-            Some(it) => poll(it, most, handled),
+            Some(it) => poll(it, most, handled, |_, _| None),
             None => guard_of("llcl_am_poll", || -> Result<()> {
                 live(context)?;
                 fail!(ERR_INVALID, "most is 0, expected a number from 1 on");
@@ -322,14 +321,22 @@ unsafe fn poll_further(
     }
 }
 
-/// A poll that takes messages.
+/// A poll that takes messages. First it tries `shortly`.
 ///
 /// # Safety
 /// As of llcl_am_poll.
 #[inline(never)]
-unsafe fn poll(context: &Context, most: u32, handled: *mut u32) -> llcl_status_t {
+unsafe fn poll(
+    context: &Context,
+    most: u32,
+    handled: *mut u32,
+    shortly: impl FnOnce(&Context, usize) -> Option<usize>,
+) -> llcl_status_t {
     guard_of("llcl_am_poll", || {
-        let count = context.am_poll(most as usize)?;
+        let count = match shortly(context, most as usize) {
+            Some(count) => count,
+            None => context.am_poll(most as usize)?,
+        };
         // SAFETY: as above.
         if let Some(handled) = unsafe { handled.as_mut() } {
             *handled = count as u32;
@@ -363,43 +370,6 @@ pub unsafe extern "C" fn llcl_am_wait(
     })
 }
 
-/// Whether a message has something that the short paths do not handle; 0: no. All fields are joined
-/// into one number, because a branch for each field would cost as much as reading it.
-#[inline(always)]
-pub(super) fn uncommon(p: &llcl_am_params_t) -> u64 {
-    let what = u64::from(p.flags | p.kind)
-        | p.on_local.as_engine().head()
-        | p.on_complete.as_engine().head();
-    what | (p.reply.addr() | p.reply_capacity | p.reply_size.addr()) as u64
-}
-
-/// A message that shortly() sends: its context and its parameters. It has a word as header and
-/// nothing else.
-struct Shortest<'a>(&'a Context, &'a llcl_am_params_t);
-
-impl ShortMessage for Shortest<'_> {
-    #[inline(always)]
-    fn id(&self) -> u32 {
-        narrow(&self.1.id)
-    }
-
-    #[inline(always)]
-    fn label(&self) -> u16 {
-        narrow(&self.1.tag)
-    }
-
-    #[inline(always)]
-    fn header(&self) -> u64 {
-        // SAFETY: the caller gives the bytes of the header, 8 of them.
-        unsafe { narrow(&self.1.header).cast::<u64>().read_unaligned() }
-    }
-
-    #[inline(always)]
-    fn counts(&self) -> &Counters {
-        self.0.counts()
-    }
-}
-
 /// Sends a MEDIUM message with a header of one word, no payload, no reply and no completion. None:
 /// the message is another one, or cannot be sent at once; it takes a longer path.
 #[inline(always)]
@@ -411,12 +381,9 @@ unsafe fn shortly(
     let (Some(context), Some(p)) = (unsafe { (context.as_ref(), params.as_ref()) }) else {
         return None;
     };
-    let more = p.payload.addr() | p.payload_size | (p.header_size ^ size_of::<u64>());
-    if uncommon(p) | more as u64 != 0 || narrow(&p.header).is_null() {
-        return None;
-    }
-    let message = Shortest(&context.context, p);
-    context.context.am_shortly(p.peer, &message).map(|status| status.0)
+    let context = &context.context;
+    let message = p.short(|| context.counts())?;
+    context.am_shortly(p.peer, &message).map(|status| status.0)
 }
 
 /// Sends a MEDIUM message without reply and completions. False: it must take the long path, which

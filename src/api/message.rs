@@ -1,13 +1,14 @@
 //! 12. Messages at their receiver: how a handler reads a message and answers it.
 
-use crate::api::active::{LLCL_AM_IDS, LLCL_AM_MEDIUM, llcl_am_params_t, llcl_am_t, uncommon};
+use crate::api::active::{LLCL_AM_IDS, LLCL_AM_MEDIUM, llcl_am_params_t, llcl_am_t};
 use crate::api::guard::{given, guard, guard_of, guard_value};
 use crate::api::memory::llcl_remote_t;
 use crate::api::status::{LLCL_OK, llcl_status_t};
-use crate::core::messages::{Parameters, Send, bytes, check_response};
-use crate::engine::messages::message::{Body, release, retain};
+use crate::core::messages::{Counters, Parameters, Send, ShortMessage, bytes, check_response};
+use crate::engine::messages::message::{Body, Message, release, retain};
 use crate::fail;
 use crate::transport::frame::{Frame, HEADER, LARGEST};
+use crate::util::narrow::narrow;
 use std::ffi::c_void;
 
 /// A bit of llcl_am_view_t::flags: the sender has asked for a reply, or for a completion when the
@@ -133,8 +134,22 @@ unsafe fn respond_at_once(message: *const llcl_am_t, params: *const llcl_am_para
     let (Some(message), Some(p)) = (unsafe { (message.as_ref(), params.as_ref()) }) else {
         return false;
     };
+    let message = &message.0;
+    if p.short(|| message.counts()).is_some_and(|short| message.respond_shortly(&short)) {
+        return true;
+    }
     // SAFETY: the caller gives as many bytes.
-    unsafe { p.frame() }.is_some_and(|frame| message.0.respond_at_once(&frame))
+    unsafe { respond_with_bytes(message, p) }
+}
+
+/// The rest of respond_at_once(), for messages that have no short form.
+///
+/// # Safety
+/// As of llcl_am_respond.
+#[inline(never)]
+unsafe fn respond_with_bytes(message: &Message, params: &llcl_am_params_t) -> bool {
+    // SAFETY: the caller gives as many bytes.
+    unsafe { params.frame() }.is_some_and(|frame| message.respond_at_once(&frame))
 }
 
 /// The rest of llcl_am_respond, a function of its own so that llcl_am_respond saves few registers.
@@ -221,6 +236,18 @@ pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status
 }
 
 impl llcl_am_params_t {
+    /// The message for the shortest path. None: it is not MEDIUM, or it has another header than one
+    /// word, or a payload, a reply or a completion. `counts`: the counters of its sender.
+    #[inline(always)]
+    pub(super) fn short<'a>(
+        &'a self,
+        counts: impl Fn() -> &'a Counters,
+    ) -> Option<impl ShortMessage> {
+        let more = self.payload.addr() | self.payload_size | (self.header_size ^ size_of::<u64>());
+        let is_short = uncommon(self) | more as u64 == 0 && !narrow(&self.header).is_null();
+        is_short.then_some(Shortest(self, counts))
+    }
+
     /// The frame of a MEDIUM message for a short path. None: the message is of another kind, has
     /// flags, a reply or a completion, or a parameter is invalid. The long path takes it, and
     /// reports errors.
@@ -274,5 +301,42 @@ impl llcl_am_params_t {
         };
         // SAFETY: as the caller promises.
         unsafe { Send::new(parameters) }
+    }
+}
+
+/// Whether a message has something that the short paths do not handle; 0: no. All fields are joined
+/// into one number, because a branch for each field would cost as much as reading it.
+#[inline(always)]
+fn uncommon(p: &llcl_am_params_t) -> u64 {
+    let what = u64::from(p.flags | p.kind)
+        | p.on_local.as_engine().head()
+        | p.on_complete.as_engine().head();
+    what | (p.reply.addr() | p.reply_capacity | p.reply_size.addr()) as u64
+}
+
+/// A message with a header of one word and nothing else: its parameters, and the counters of its
+/// sender.
+struct Shortest<'a, C>(&'a llcl_am_params_t, C);
+
+impl<'a, C: Fn() -> &'a Counters> ShortMessage for Shortest<'a, C> {
+    #[inline(always)]
+    fn id(&self) -> u32 {
+        narrow(&self.0.id)
+    }
+
+    #[inline(always)]
+    fn label(&self) -> u16 {
+        narrow(&self.0.tag)
+    }
+
+    #[inline(always)]
+    fn header(&self) -> u64 {
+        // SAFETY: the caller gives the bytes of the header, 8 of them.
+        unsafe { narrow(&self.0.header).cast::<u64>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    fn counts(&self) -> &Counters {
+        (self.1)()
     }
 }

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod of_thread;
 
 pub use of_thread::{
-    Callbacks, Polls, count_empty_poll, count_empty_poll_if, is_library_thread, polls,
-    reset_empty_polls, serving, set_library_thread, set_serving,
+    Callbacks, Polls, count_empty_poll, count_empty_poll_if, is_library_thread, serving,
+    set_library_thread,
 };
 
 /// The C function that a completion calls.

@@ -115,8 +115,17 @@ impl Counters {
     #[inline(always)]
     pub fn replied(&self) {
         match thread_number() {
-            Some(own) if own < COUNTING => self.sent[own][SHARES].up_alone(1),
-            own => self.other_sent(own, SHARES),
+            Some(own) => self.replied_by(own),
+            None => self.other_sent(None, SHARES),
+        }
+    }
+
+    /// Like replied(), for a calling thread whose number is `own`.
+    #[inline(always)]
+    pub fn replied_by(&self, own: usize) {
+        match own < COUNTING {
+            true => self.sent[own][SHARES].up_alone(1),
+            false => self.other_sent(Some(own), SHARES),
         }
     }
 

@@ -39,10 +39,21 @@ impl Context {
             && self.dispatcher.finds_nothing_anywhere()
     }
 
+    /// am_poll() for a thread that has got Look::Come. None: no handler has run, and the caller
+    /// must call am_poll().
+    #[inline(always)]
+    pub fn am_poll_one(&self, most: usize) -> Option<usize> {
+        let handled = self.dispatcher.poll_one(most, true);
+        if handled.is_some() {
+            self.dispatcher.notify_sleepers();
+        }
+        handled
+    }
+
     /// Handles up to `most` messages; returns how many. Without a message it polls a wire that
     /// wakes no thread: the calling thread and the wire's polling thread would otherwise need each
     /// other's core for each message.
-    #[inline]
+    #[inline(never)]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
         let mut handled = self.dispatcher.poll_and_note(most, true);

@@ -6,14 +6,7 @@ use crate::util::pin::{hide_number, show_number};
 use std::cell::Cell;
 use std::ffi::c_void;
 
-/// Notes which dispatcher's handlers this thread runs. `whom`: the address of that dispatcher's
-/// state of requests; null: none.
-#[inline(always)]
-pub fn set_serving(whom: *const c_void) {
-    mine().serving.set(whom);
-}
-
-/// The last argument of set_serving().
+/// The last argument of Callbacks::set_serving() in this thread.
 pub fn serving() -> *const c_void {
     mine().serving.get()
 }
@@ -52,11 +45,6 @@ pub fn count_empty_poll_if(may: impl FnOnce(u32) -> bool) -> bool {
     again
 }
 
-/// A poll of this thread has found a message.
-pub fn reset_empty_polls() {
-    mine().empty_polls.set(0);
-}
-
 /// The state of a thread's polls of one context; see `engine::messages::dispatch`.
 #[derive(Clone, Copy, Default)]
 pub struct Polls {
@@ -77,33 +65,53 @@ impl Polls {
     pub(super) const NONE: Polls = Polls { of: 0, taken: 0, ran: 0, seen: (0, 0), noted: 0 };
 }
 
-/// The state of the calling thread's polls of the context that it polled last. The caller must not
-/// pass the reference to another thread.
-#[inline(always)]
-pub fn polls<'a>() -> &'a Cell<Polls> {
-    &mine().polls
-}
-
-/// The calling thread's callbacks, for a thread that runs many functions of the user in a row: it
-/// loads the thread-local pointer once.
+/// The calling thread's callbacks, for a thread that uses them several times in a row: it loads the
+/// thread-local pointer once.
+#[derive(Clone, Copy)]
 pub struct Callbacks<'a>(&'a Trampoline);
 
-impl Callbacks<'_> {
+impl<'a> Callbacks<'a> {
     /// The caller must not pass them to another thread.
     #[inline(always)]
     pub fn of_thread() -> Self {
         Callbacks(mine())
     }
 
+    /// Like of_thread(). None: the thread is inside a callback, or none ever ran on it.
+    #[inline(always)]
+    pub fn of_thread_outside() -> Option<Self> {
+        // SAFETY: as in mine().
+        unsafe { known::get().as_ref() }.filter(|it| !it.is_running()).map(Callbacks)
+    }
+
+    /// Notes which dispatcher's handlers this thread runs. `whom`: the address of that dispatcher's
+    /// state of requests; null: none.
+    #[inline(always)]
+    pub fn set_serving(self, whom: *const c_void) {
+        self.0.serving.set(whom);
+    }
+
+    /// A poll of this thread has found a message.
+    #[inline(always)]
+    pub fn reset_empty_polls(self) {
+        self.0.empty_polls.set(0);
+    }
+
+    /// The state of the thread's polls of the context that it polled last.
+    #[inline(always)]
+    pub fn polls(self) -> &'a Cell<Polls> {
+        &self.0.polls
+    }
+
     /// Like enter().
     #[inline(always)]
-    pub fn enter(&self, function: *const c_void, call: impl FnOnce()) {
+    pub fn enter(self, function: *const c_void, call: impl FnOnce()) {
         self.0.outermost(function, call);
     }
 
     /// Like enter(), for the handler of a response.
     #[inline(always)]
-    pub fn enter_response(&self, function: *const c_void, call: impl FnOnce()) {
+    pub fn enter_response(self, function: *const c_void, call: impl FnOnce()) {
         self.0.outermost(function, || {
             self.0.responding.set(true);
             hide_number();

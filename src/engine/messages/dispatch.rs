@@ -16,7 +16,7 @@
 //! With polled handlers (`HandlerMode::Polled`) only threads of the program run handlers. The file
 //! `poll` has their polls, and `sleep` has their sleep until a message comes.
 
-use crate::engine::completion::{in_callback, set_serving};
+use crate::engine::completion::{Callbacks, in_callback};
 use crate::engine::messages::Handler;
 use crate::engine::messages::sender::AmSender;
 use crate::engine::role::{Held, Role};
@@ -59,17 +59,16 @@ pub enum HandlerMode {
     Polled,
 }
 
-/// An entry of the table of handlers.
+/// An entry of the table of handlers. Its size is a power of two, so that a message finds it by a
+/// shift.
 #[derive(Clone, Copy)]
 struct Entry {
     handler: Option<Handler>,
     data: *mut c_void,
-    /// The number of replacements.
-    version: u32,
 }
 
 impl Entry {
-    const NONE: Entry = Entry { handler: None, data: std::ptr::null_mut(), version: 0 };
+    const NONE: Entry = Entry { handler: None, data: std::ptr::null_mut() };
 }
 
 /// The value of the role of requests.
@@ -81,6 +80,8 @@ struct Requests {
     /// handlers.
     responses: MessageReceiver,
     table: Box<[Cell<Entry>; IDS]>,
+    /// The number of replacements of each entry.
+    versions: Box<[Cell<u32>; IDS]>,
     /// When sleeping threads were last woken because handlers have run.
     notified: wake::Notified,
 }
@@ -124,20 +125,20 @@ pub struct Dispatcher {
 
 /// A guard: while it lives, this thread runs handlers under the role of `requests`, so register()
 /// inside a handler may change the table.
-struct Serving;
+struct Serving<'a>(Callbacks<'a>);
 
-impl Serving {
+impl<'a> Serving<'a> {
     #[inline(always)]
-    fn begin(requests: &Requests) -> Serving {
-        set_serving(std::ptr::from_ref(requests).cast());
-        Serving
+    fn begin(callbacks: Callbacks<'a>, requests: &Requests) -> Self {
+        callbacks.set_serving(std::ptr::from_ref(requests).cast());
+        Serving(callbacks)
     }
 }
 
-impl Drop for Serving {
+impl Drop for Serving<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        set_serving(std::ptr::null());
+        self.0.set_serving(std::ptr::null());
     }
 }
 
@@ -215,6 +216,7 @@ impl Dispatcher {
             message_receiver(Class::Responses),
         );
         let table = Box::new([const { Cell::new(Entry::NONE) }; IDS]);
+        let versions = Box::new([const { Cell::new(0) }; IDS]);
         Dispatcher {
             name: poll::new_name(),
             size: post.routes.size(),
@@ -227,6 +229,7 @@ impl Dispatcher {
                 message_receiver,
                 responses,
                 table,
+                versions,
                 notified: wake::Notified::now(),
             }),
             replies: Role::new(replies),
@@ -331,7 +334,7 @@ impl Dispatcher {
                     .map_or(0, |message_receiver| self.take_replies(message_receiver));
             } else if let Some(requests) = requests {
                 drop(replies);
-                handled += self.serve(requests, BATCH, &done);
+                handled += self.serve(Callbacks::of_thread(), requests, BATCH, &done);
             }
         }
         self.notify_sleepers();
@@ -349,14 +352,20 @@ impl Dispatcher {
     /// sends the parked responses: the holder of the role may be in a long handler.
     #[inline]
     fn requests_to_serve(&self) -> Option<Held<'_, Requests, false>> {
-        let requests = match self.registering.load(Ordering::Relaxed) {
-            0 => self.requests.take_unfenced(),
-            _ => None,
-        };
+        let requests = self.free_requests();
         if requests.is_none() {
             self.post.send_parked();
         }
         requests
+    }
+
+    /// Takes the role of requests, if it is free and no thread wants to change the table.
+    #[inline(always)]
+    fn free_requests(&self) -> Option<Held<'_, Requests, false>> {
+        match self.registering.load(Ordering::Relaxed) {
+            0 => self.requests.take_unfenced(),
+            _ => None,
+        }
     }
 
     /// Sends the replies that could not be sent before, as far as that is possible now, and takes
@@ -418,6 +427,7 @@ impl Dispatcher {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
         }
-        self.requests_to_serve().map_or(0, |requests| self.serve(requests, BATCH, &|| false))
+        self.requests_to_serve()
+            .map_or(0, |requests| self.serve(Callbacks::of_thread(), requests, BATCH, &|| false))
     }
 }

@@ -5,6 +5,8 @@ use crate::engine::messages::{BULK, HEADER, LONG, PLACE};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::transport::frame::{Arrived, Frame, LARGEST};
+use crate::transport::memory::message_sender::ShortMessage;
+use crate::util::counters::Counters;
 use crate::util::pin::pin;
 use crate::util::reserve::boxed;
 use crate::util::status::{Error, Result, Status};
@@ -214,15 +216,32 @@ impl Message {
     /// end. False: nothing has happened.
     #[inline(always)]
     pub fn respond_at_once(&self, frame: &Frame) -> bool {
+        self.respond_freely(|post, source| post.respond_at_once(source, frame))
+    }
+
+    /// Like respond_at_once(), for a short response.
+    #[inline(always)]
+    pub fn respond_shortly(&self, response: &impl ShortMessage) -> bool {
+        self.respond_freely(|post, source| post.respond_shortly(source, response))
+    }
+
+    #[inline(always)]
+    fn respond_freely(&self, send: impl FnOnce(&AmSender, u32) -> bool) -> bool {
         // Without a tag only the handler's thread changes the state, see reply().
         if self.arrived.response || self.arrived.tag() != 0 || self.is(u8::MAX) {
             return false;
         }
-        let sent = self.post().respond_at_once(self.arrived.source(), frame);
+        let sent = send(self.post(), self.arrived.source());
         if sent {
             self.state.store(RESPONDED | ANSWERED, Ordering::Relaxed);
         }
         sent
+    }
+
+    /// The counters of the rank that has received it.
+    #[inline(always)]
+    pub fn counts(&self) -> &Counters {
+        &self.post().counts
     }
 
     /// Fails if a response of this size does not fit, or if the requester, if it was contacted, has

@@ -7,8 +7,9 @@ use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::carrier::Sleeper;
 use crate::transport::frame::{Arrived, Class, Frame, REPLY};
-use crate::transport::memory::message_sender::MessageSender;
+use crate::transport::memory::message_sender::{MessageSender, Short, ShortMessage};
 use crate::util::counters::Counters;
+use crate::util::pin::shown_number;
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,6 +154,27 @@ impl AmSender {
     pub fn respond_at_once(&self, peer: u32, frame: &Frame) -> bool {
         let sender = self.ready_sender(peer, frame);
         sender.is_some_and(|sender| self.put(sender, Class::Responses, frame))
+    }
+
+    /// Like respond_at_once(), for a short response to a peer of this node.
+    #[inline(always)]
+    pub fn respond_shortly(&self, peer: u32, response: &impl ShortMessage) -> bool {
+        let senders = self.routes.fabric().short_senders();
+        // Acquire: pairs with the Release of the thread that has stored the sender.
+        let sender = senders.get(peer as usize).map(|place| place.load(Ordering::Acquire));
+        // SAFETY: null, or a sender that lives as long as the fabric.
+        let Some(sender) = sender.and_then(|sender| unsafe { sender.as_ref() }) else {
+            return false;
+        };
+        let Some(own) = shown_number() else { return false };
+        match sender.respond_short(response, own) {
+            Short::Sent => true,
+            Short::Unfinished(_) => {
+                sender.finish_response(&self.counts);
+                true
+            }
+            Short::Refused => false,
+        }
     }
 
     /// Sends a response to a peer, or parks it.

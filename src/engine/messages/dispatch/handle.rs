@@ -1,7 +1,7 @@
 //! How the dispatcher handles one message.
 
 use super::{Dispatcher, Entry, HandlerMode, Requests, Running, Serving};
-use crate::engine::completion::{enter, enter_response};
+use crate::engine::completion::{Callbacks, enter, enter_response};
 use crate::engine::messages::MEDIUM;
 use crate::engine::messages::message::Message;
 use crate::engine::role::Held;
@@ -21,13 +21,13 @@ impl Dispatcher {
         let words = header_size.div_ceil(8) + payload_size.div_ceil(8);
         let Ok(mut bytes) = boxed("words of a message", (0..words).map(|_| 0_u64)) else {
             // No memory for the copy: handles the message in its slot, under the role.
-            let _serving = Serving::begin(&requests);
+            let _serving = Serving::begin(Callbacks::of_thread(), &requests);
             self.handle(entry, arrived);
             requests.done(arrived.response);
             return self.post.routes.waiters().touched_anything();
         };
         let id = usize::from(arrived.id()) % IDS;
-        let call = &self.calls[id][entry.version as usize % 2];
+        let call = &self.calls[id][requests.versions[id].get() as usize % 2];
         call.fetch_add(1, Ordering::Relaxed);
         let _running = Running::begin(self, id);
         let base: *mut u8 = bytes.as_mut_ptr().cast();

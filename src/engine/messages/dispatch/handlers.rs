@@ -60,7 +60,7 @@ impl Dispatcher {
                 None => pause(),
             }
         };
-        let next = requests.table[id as usize].get().version.wrapping_add(1);
+        let next = requests.versions[id as usize].get().wrapping_add(1);
         let free = self.calls[id as usize][next as usize % 2].load(Ordering::Acquire) == 0;
         let old = free.then(|| self.replace(&requests, id, handler, data));
         self.registering.fetch_sub(1, Ordering::Relaxed);
@@ -102,9 +102,9 @@ impl Dispatcher {
         handler: Option<Handler>,
         data: *mut c_void,
     ) -> u32 {
-        let place = &requests.table[id as usize];
-        let version = place.get().version;
-        place.set(Entry { handler, data, version: version.wrapping_add(1) });
+        requests.table[id as usize].set(Entry { handler, data });
+        let replacements = &requests.versions[id as usize];
+        let version = replacements.replace(replacements.get().wrapping_add(1));
         if !self.has_handlers.swap(true, Ordering::Relaxed) {
             // With polled handlers, the threads that sleep must look for messages from now on.
             self.post.routes.waiters().touched_anything();

@@ -5,10 +5,9 @@
 //! delays no other thread. A thread that is preempted in a handler holds the role; other threads
 //! that see a message and find the role taken yield their cores, so that the holder runs again.
 
-use super::{BATCH, Dispatcher, LOOKS, MOST};
+use super::{BATCH, Dispatcher, Held, LOOKS, MOST, Requests};
 use crate::engine::completion::{
-    Polls, count_empty_poll, count_empty_poll_if, in_callback, is_library_thread, polls,
-    reset_empty_polls,
+    Callbacks, Polls, count_empty_poll, count_empty_poll_if, in_callback, is_library_thread,
 };
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,8 +52,13 @@ pub(super) fn new_name() -> u64 {
 }
 
 /// Calls `change` with the calling thread's Polls of a dispatcher.
-fn polls_of<T>(dispatcher: &Dispatcher, change: impl FnOnce(&mut Polls) -> T) -> T {
-    let present = polls();
+#[inline(always)]
+fn polls_of<T>(
+    dispatcher: &Dispatcher,
+    callbacks: Callbacks<'_>,
+    change: impl FnOnce(&mut Polls) -> T,
+) -> T {
+    let present = callbacks.polls();
     if present.get().of != dispatcher.name {
         make_present(present, dispatcher.name);
     }
@@ -110,19 +114,88 @@ impl Dispatcher {
     /// noted_handled().
     #[inline(always)]
     pub fn poll_and_note(&self, most: usize, note: bool) -> usize {
+        let one = if self.next_has_come() { self.poll_one(most, note) } else { None };
+        one.unwrap_or_else(|| self.poll_any(most, note))
+    }
+
+    /// The beginning of poll_and_note(), for a thread that has seen a message. Most likely the
+    /// message is by itself, and its sender may wait for the answer, so this does nothing else
+    /// before it runs the handler. None: no handler has run, since the thread is inside a callback
+    /// or since something else is due.
+    #[inline(always)]
+    pub fn poll_one(&self, most: usize, note: bool) -> Option<usize> {
+        let callbacks = Callbacks::of_thread_outside()?;
+        let mut requests = self.free_requests()?;
+        if !self.serve_one(callbacks, &mut requests) {
+            return None;
+        }
+        callbacks.reset_empty_polls();
+        if most > 1 && requests.is_ready() {
+            return Some(self.poll_further(callbacks, requests, most, note));
+        }
+        let total = self.handled();
+        drop(requests);
+        self.count_ran(callbacks, 1, note.then_some(total));
+        Some(1)
+    }
+
+    /// The rest of poll_one(), which has handled one message, if there are more.
+    #[inline(never)]
+    fn poll_further(
+        &self,
+        callbacks: Callbacks<'_>,
+        requests: Held<'_, Requests, false>,
+        most: usize,
+        note: bool,
+    ) -> usize {
+        let count = self.serve_and_count(callbacks, requests, 1, most.min(BATCH), note);
+        self.take_replies_if_any();
+        count
+    }
+
+    /// serve_further(), for a poll.
+    #[inline(always)]
+    fn serve_and_count(
+        &self,
+        callbacks: Callbacks<'_>,
+        requests: Held<'_, Requests, false>,
+        begun: usize,
+        most: usize,
+        note: bool,
+    ) -> usize {
+        let handled = &self.post.counts.handled;
+        let before = handled.get().wrapping_sub(begun as u64);
+        let count = self.serve_further(callbacks, requests, begun, most, &|| false);
+        let ran = handled.get().wrapping_sub(before).min(count as u64);
+        self.count_ran(callbacks, ran, note.then_some(self.handled()));
+        count
+    }
+
+    /// The rest of poll_and_note().
+    #[inline(never)]
+    fn poll_any(&self, most: usize, note: bool) -> usize {
         let most = most.min(BATCH);
         let found = match self.something_has_come() {
             true => self.take_up_to(most, note),
             false => 0,
         };
         if found > 0 {
-            reset_empty_polls();
+            Callbacks::of_thread().reset_empty_polls();
             return found;
         }
         match count_empty_poll() {
             empty if empty.is_multiple_of(EMPTY) => self.look_around(empty, most),
             _ => 0,
         }
+    }
+
+    /// Notes that the calling thread has run `ran` handlers, and that `total` have run.
+    #[inline(always)]
+    fn count_ran(&self, callbacks: Callbacks<'_>, ran: u64, total: Option<u64>) {
+        polls_of(self, callbacks, |polls| {
+            polls.ran = polls.ran.wrapping_add(ran);
+            polls.noted = total.unwrap_or(polls.noted);
+        });
     }
 
     /// Whether a message has come to a share from which the last messages were taken, or a response
@@ -147,30 +220,13 @@ impl Dispatcher {
             || self.post.parked.any()
     }
 
-    #[inline(never)]
     fn take_up_to(&self, most: usize, note: bool) -> usize {
-        // Without a reply this takes no role: a request's handler runs the sooner.
-        // Replies have one share.
-        if !self.offload && (self.hints[1].next_has_come() || self.post.pending.is_draining()) {
-            self.poll_replies();
-        }
-        let handled = &self.post.counts.handled;
+        self.take_replies_if_any();
+        let callbacks = Callbacks::of_thread();
         match self.requests_to_serve() {
-            Some(requests) => {
-                let before = handled.get();
-                let count = self.serve(requests, most, &|| false);
-                let ran = handled.get().wrapping_sub(before).min(count as u64);
-                let total = self.handled();
-                polls_of(self, |polls| {
-                    polls.ran = polls.ran.wrapping_add(ran);
-                    if note {
-                        polls.noted = total;
-                    }
-                });
-                count
-            }
+            Some(requests) => self.serve_and_count(callbacks, requests, 0, most, note),
             None => {
-                let again = polls_of(self, |polls| {
+                let again = polls_of(self, callbacks, |polls| {
                     polls.taken = (polls.taken + 1) % TAKEN;
                     polls.taken == 0
                 });
@@ -179,6 +235,15 @@ impl Dispatcher {
                 }
                 0
             }
+        }
+    }
+
+    /// Takes replies, if there are any, except in offload mode. Without a reply it takes no role.
+    #[inline(always)]
+    fn take_replies_if_any(&self) {
+        // Replies have one share.
+        if !self.offload && (self.hints[1].next_has_come() || self.post.pending.is_draining()) {
+            self.poll_replies();
         }
     }
 
@@ -198,7 +263,7 @@ impl Dispatcher {
         self.end_messages();
         let Some(mut requests) = self.requests_to_serve() else { return 0 };
         if (0..UNDER_ROLE).any(|_| requests.has_come()) {
-            return self.serve(requests, most, &|| false);
+            return self.serve_further(Callbacks::of_thread(), requests, 0, most, &|| false);
         }
         0
     }
@@ -223,7 +288,7 @@ impl Dispatcher {
     /// Whether other threads have run handlers since the calling thread last called this.
     pub(super) fn others_handle(&self) -> bool {
         let total = self.post.counts.handled.get();
-        polls_of(self, |polls| {
+        polls_of(self, Callbacks::of_thread(), |polls| {
             let (before, own) = std::mem::replace(&mut polls.seen, (total, polls.ran));
             total.wrapping_sub(before) > polls.ran.wrapping_sub(own)
         })
@@ -231,13 +296,13 @@ impl Dispatcher {
 
     /// The result of the calling thread's last note_handled(), or 0.
     pub fn noted_handled(&self) -> u64 {
-        polls_of(self, |polls| polls.noted)
+        polls_of(self, Callbacks::of_thread(), |polls| polls.noted)
     }
 
     /// The number of handlers that have run; notes it for noted_handled().
     pub fn note_handled(&self) -> u64 {
         let count = self.handled();
-        polls_of(self, |polls| polls.noted = count);
+        polls_of(self, Callbacks::of_thread(), |polls| polls.noted = count);
         count
     }
 

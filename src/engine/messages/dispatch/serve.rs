@@ -27,7 +27,55 @@ impl Dispatcher {
     #[inline(always)]
     pub(super) fn serve<'a>(
         &'a self,
+        callbacks: Callbacks<'_>,
         mut requests: Held<'a, Requests, false>,
+        most: usize,
+        done: &impl Fn() -> bool,
+    ) -> usize {
+        let one = self.serve_one(callbacks, &mut requests);
+        match one && !requests.is_ready() {
+            true => 1,
+            false => self.serve_further(callbacks, requests, usize::from(one), most, done),
+        }
+    }
+
+    /// Handles the next message, if it is a usual one and nothing else is due. A message by itself,
+    /// as in a ping-pong, then takes few steps. False: serve_further() does what is due.
+    #[inline(always)]
+    pub(super) fn serve_one(
+        &self,
+        callbacks: Callbacks<'_>,
+        requests: &mut Held<'_, Requests, false>,
+    ) -> bool {
+        if self.mode == HandlerMode::Parallel || self.post.parked.any() {
+            return false;
+        }
+        let _serving = Serving::begin(callbacks, requests);
+        let Requests { message_receiver, responses, table, notified, .. } = &mut **requests;
+        let ends = |_: &Dispatcher| true;
+        match responses.is_ready() {
+            true => {
+                let message = &mut Message::empty(&self.post, true);
+                responses.run_one(&mut Run::<_, true>::new(
+                    self, callbacks, table, notified, message, ends,
+                ))
+            }
+            false => {
+                let message = &mut Message::empty(&self.post, false);
+                message_receiver.run_one(&mut Run::<_, false>::new(
+                    self, callbacks, table, notified, message, ends,
+                ))
+            }
+        }
+    }
+
+    /// The rest of serve(), after `count` messages.
+    #[inline(never)]
+    pub(super) fn serve_further<'a>(
+        &'a self,
+        callbacks: Callbacks<'_>,
+        mut requests: Held<'a, Requests, false>,
+        mut count: usize,
         most: usize,
         done: &impl Fn() -> bool,
     ) -> usize {
@@ -38,17 +86,19 @@ impl Dispatcher {
         if self.mode == HandlerMode::Parallel {
             return self.serve_outside(requests, most, done);
         }
-        let _serving = Serving::begin(&requests);
+        let _serving = Serving::begin(callbacks, &requests);
         let waiters = self.post.routes.waiters();
-        let (mut count, mut lingered) = (0, 0);
+        let mut lingered = 0;
         while count < most {
             if count > 0 && (done() || self.registering.load(Ordering::Relaxed) != 0) {
                 return count;
             }
             let responses = requests.response_is_next();
             let ran = match responses {
-                true => self.run_responses(&mut requests, most - count, done),
-                false if self.post.parked.has_room() => self.run(&mut requests, most - count, done),
+                true => self.run_responses(callbacks, &mut requests, most - count, done),
+                false if self.post.parked.has_room() => {
+                    self.run(callbacks, &mut requests, most - count, done)
+                }
                 false => 0,
             };
             if ran > 0 {
@@ -90,21 +140,24 @@ impl Dispatcher {
     #[inline(always)]
     fn run(
         &self,
+        callbacks: Callbacks<'_>,
         requests: &mut Held<'_, Requests, false>,
         most: usize,
         done: &impl Fn() -> bool,
     ) -> usize {
-        let Requests { message_receiver, responses, table, notified } = &mut **requests;
+        let Requests { message_receiver, responses, table, notified, .. } = &mut **requests;
         // The dispatcher is an argument, so that a message loads it once.
         let ends = |it: &Dispatcher| !it.post.parked.has_room() || responses.is_ready() || done();
         let message = &mut Message::empty(&self.post, false);
-        message_receiver.run(most, &mut Run::<_, false>::new(self, table, notified, message, ends))
+        message_receiver
+            .run(most, &mut Run::<_, false>::new(self, callbacks, table, notified, message, ends))
     }
 
     /// Like run(), for responses, which come before requests.
     #[inline(never)]
     fn run_responses(
         &self,
+        callbacks: Callbacks<'_>,
         requests: &mut Held<'_, Requests, false>,
         most: usize,
         done: &impl Fn() -> bool,
@@ -112,7 +165,8 @@ impl Dispatcher {
         let Requests { responses, table, notified, .. } = &mut **requests;
         let ends = |_: &Dispatcher| done();
         let message = &mut Message::empty(&self.post, true);
-        responses.run(most, &mut Run::<_, true>::new(self, table, notified, message, ends))
+        responses
+            .run(most, &mut Run::<_, true>::new(self, callbacks, table, notified, message, ends))
     }
 
     /// Handles the next response, under the role, whatever its kind.
@@ -173,12 +227,13 @@ impl<'a, E: Fn(&Dispatcher) -> bool, const RESPONSES: bool> Run<'a, E, RESPONSES
     #[inline(always)]
     fn new(
         dispatcher: &'a Dispatcher,
+        callbacks: Callbacks<'a>,
         table: &'a [Cell<Entry>; IDS],
         notified: &'a mut Notified,
         message: &'a mut Message,
         ends: E,
     ) -> Self {
-        let (post, callbacks) = (&dispatcher.post, Callbacks::of_thread());
+        let post = &dispatcher.post;
         let (waiters, handled) = (post.routes.waiters(), &post.counts.handled);
         Run { dispatcher, table, notified, callbacks, waiters, handled, message, ends }
     }

@@ -21,22 +21,31 @@ pub trait Consumer {
     fn goes_on(&mut self) -> bool;
 }
 
-/// The envelope of a published slot, and the address of the bytes behind it.
+/// A word of the envelope of a published slot.
 #[inline(always)]
-fn envelope(slot: &Slot) -> (Envelope, *const u8) {
+fn word(slot: &Slot, number: usize) -> u64 {
     let body: *const u64 = slot.body().with(|body| body.cast());
+    debug_assert!(number < ENVELOPE_WORDS);
     // SAFETY: the slot is published and not given back, so no sender writes it. A faulty peer may
-    // still do so; therefore each word is read once, and callers check the copy.
-    let words =
-        unsafe { [body.read_volatile(), body.add(1).read_volatile(), body.add(2).read_volatile()] };
-    (Envelope(words), body.wrapping_add(ENVELOPE_WORDS).cast())
+    // still do so; therefore callers read each word once, and check the copy.
+    unsafe { body.add(number).read_volatile() }
+}
+
+/// The envelope of a published slot without its tag, and the address of the bytes behind it. A
+/// caller that reads the tag only when it needs it has a register more until then.
+#[inline(always)]
+fn untagged(slot: &Slot) -> (Envelope, *const u8) {
+    let body: *const u64 = slot.body().with(|body| body.cast());
+    let envelope = Envelope([word(slot, 0), word(slot, 1), 0]);
+    (envelope, body.wrapping_add(ENVELOPE_WORDS).cast())
 }
 
 impl MessageReceiver {
     /// The message in `slot`, whose envelope may have any content.
     #[inline(always)]
     pub(super) fn read(&self) -> Arrived {
-        let (mut envelope, header) = envelope(self.slot);
+        let (mut envelope, header) = untagged(self.slot);
+        envelope.0[2] = word(self.slot, 2);
         let ticket = self.current_ticket();
         let mut payload = match envelope.header_size() <= HEADER {
             true => self.payload(&envelope, header, ticket),
@@ -101,17 +110,7 @@ impl MessageReceiver {
         // A mark contains its ticket, so one number is the state of the run.
         let end = mark(first.wrapping_add(most));
         let hint = self.arrival_hint.current();
-        while slot.holds(awaited) {
-            let (envelope, header) = envelope(slot);
-            if !envelope.is_usual() {
-                break;
-            }
-            let Some(payload) = self.payload(&envelope, header, awaited >> 1) else { break };
-            let arrived = Arrived { envelope, header, payload, response: C::RESPONSES };
-            // SAFETY: the slot is published, and is given back after the run.
-            if !unsafe { consumer.consume(arrived) } {
-                break;
-            }
+        while self.give(slot, awaited, consumer) {
             awaited = next_mark(awaited);
             slot = share.slot_marked(awaited);
             hint.set_next(slot, awaited);
@@ -129,6 +128,38 @@ impl MessageReceiver {
             }
         }
         count as usize
+    }
+
+    /// Gives the next message of the current share to a consumer, if it is a usual one and the
+    /// share's turn is not over. False: nothing was consumed.
+    #[inline(always)]
+    pub fn run_one<C: Consumer>(&mut self, consumer: &mut C) -> bool {
+        debug_assert_eq!(C::RESPONSES, self.class == Class::Responses);
+        let none = self.has_had_its_turn() || self.current_aside.is_some();
+        if none || !self.give(self.slot, self.awaited, consumer) {
+            return false;
+        }
+        self.batch += 1;
+        self.done();
+        true
+    }
+
+    /// Gives the message with the mark `awaited` to a consumer, if it is in its slot and a usual
+    /// one. False: nothing was consumed.
+    #[inline(always)]
+    fn give<C: Consumer>(&self, slot: &Slot, awaited: u64, consumer: &mut C) -> bool {
+        if !slot.holds(awaited) {
+            return false;
+        }
+        let (mut envelope, header) = untagged(slot);
+        if !envelope.is_usual() {
+            return false;
+        }
+        let Some(payload) = self.payload(&envelope, header, awaited >> 1) else { return false };
+        envelope.0[2] = word(slot, 2);
+        let arrived = Arrived { envelope, header, payload, response: C::RESPONSES };
+        // SAFETY: the slot is published, and is given back after this.
+        unsafe { consumer.consume(arrived) }
     }
 
     /// Stores the state after a run, as done() does after a message: `count` messages before the
