@@ -260,23 +260,14 @@ static uint16_t tag_of(const struct gexl_message *message, unsigned route) {
     return (uint16_t)(message->kind | message->args << 2 | (message->destination == notifies ? NOTIFIES : 0) | route);
 }
 
-_Static_assert(sizeof(llcl_am_params_t) == 160, "fill() sets all fields of a struct of this size");
+/* The parameters of this thread's requests and of its replies. Most fields keep their first value:
+ * to set all of them for each message would cost as much as the rest of fill(). A request has its
+ * own, since handlers may run and reply while it waits for room. */
+static __thread llcl_am_params_t of_requests = LLCL_AM_PARAMS_INIT, of_replies = LLCL_AM_PARAMS_INIT;
 
-/* Fills in the message of libllcl, all but the peer. `params` refers to `made`. It sets each field
- * by itself: gcc would make LLCL_AM_PARAMS_INIT a `rep stos`, which costs as much as the rest. */
+/* Fills in the message of libllcl, all but the peer. `params` refers to `made`. */
 static inline void fill(llcl_am_params_t *params, const struct gexl_message *message, const gex_AM_Arg_t *args,
                         unsigned route, union made *made) {
-    static const llcl_completion_t nothing = LLCL_COMPLETION_INIT;
-    params->flags = 0;
-    params->kind = LLCL_AM_MEDIUM;
-    params->source = (llcl_local_t)LLCL_LOCAL_INIT;
-    params->destination = (llcl_remote_t)LLCL_REMOTE_INIT;
-    params->reply = NULL;
-    params->reply_capacity = 0;
-    params->reply_size = NULL;
-    params->on_local = params->on_complete = nothing;
-    params->payload = NULL;
-    params->payload_size = 0;
     params->id = message->handler;
     params->tag = tag_of(message, route);
     params->header = message->args ? args : NULL;
@@ -289,12 +280,16 @@ static inline void fill(llcl_am_params_t *params, const struct gexl_message *mes
         made->place.size = message->size;
         params->payload = &made->place;
         params->payload_size = sizeof made->place;
-    } else if (message->args <= 2) {
-        /* A message that has a header of 8 bytes and no payload takes libllcl's shortest path. */
-        made->args[0] = message->args > 0 ? args[0] : 0;
-        made->args[1] = message->args > 1 ? args[1] : 0;
-        params->header = made->args;
-        params->header_size = sizeof made->args;
+    } else {
+        params->payload = NULL;
+        params->payload_size = 0;
+        if (message->args <= 2) {
+            /* A header of 8 bytes without a payload takes libllcl's shortest path. */
+            made->args[0] = message->args > 0 ? args[0] : 0;
+            made->args[1] = message->args > 1 ? args[1] : 0;
+            params->header = made->args;
+            params->header_size = sizeof made->args;
+        }
     }
 }
 
@@ -308,7 +303,7 @@ static void check_size(const struct gexl_message *message) {
 
 int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *message, const gex_AM_Arg_t *args,
                  gex_Event_t *lc, gex_Flags_t flags) {
-    llcl_am_params_t params;
+    llcl_am_params_t *params = &of_requests;
     union made made;
     llcl_status_t status;
     see_thread();
@@ -321,11 +316,11 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
     }
     const struct team *team = team_of(tm);
     unsigned route = ROUTE(team->from, team->index);
-    if (!job.eps[team->from]->handlers) {
+    if (team->from && !job.eps[team->from]->handlers) {
         fatal("a request from endpoint %u, which has no GEX_EP_CAPABILITY_AM", team->from);
     }
-    params.peer = gex_TM_TranslateRankToJobrank(tm, rank);
-    if (params.peer == job.rank) {
+    gex_Rank_t peer = gex_TM_TranslateRankToJobrank(tm, rank);
+    if (peer == job.rank) {
         if (message->kind == GEXL_LONG && message->size) {
             find(tm, rank, message->destination, message->size);
         }
@@ -333,12 +328,13 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
         gexl_ended(lc);
         return 0;
     }
-    fill(&params, message, args, route, &made);
     if (message->kind == GEXL_LONG) {
         gex_RMA_PutBlocking(tm, rank, message->destination, message->source, message->size, 0);
     }
-    status = flags & GEX_FLAG_IMMEDIATE ? llcl_try_am_async(job.context, &params)
-                                        : llcl_am_async(job.context, &params);
+    params->peer = peer;
+    fill(params, message, args, route, &made);
+    status = flags & GEX_FLAG_IMMEDIATE ? llcl_try_am_async(job.context, params)
+                                        : llcl_am_async(job.context, params);
     if (status > 0) {
         return 1;
     }
@@ -351,7 +347,7 @@ int gexl_request(gex_TM_t tm, gex_Rank_t rank, const struct gexl_message *messag
 }
 
 int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_AM_Arg_t *args, gex_Event_t *lc) {
-    llcl_am_params_t params;
+    llcl_am_params_t *params = &of_replies;
     union made made;
     check_size(message);
     if (is_reply(token)) {
@@ -371,12 +367,12 @@ int gexl_reply(gex_Token_t token, const struct gexl_message *message, const gex_
         gexl_ended(lc);
         return 0;
     }
-    params.peer = token->view.source;
-    fill(&params, message, args, route, &made);
     if (message->kind == GEXL_LONG) {
         gex_RMA_PutBlocking(tm, token->view.source, message->destination, message->source, message->size, 0);
     }
-    must(llcl_am_respond(token->message, &params), "a reply");
+    params->peer = token->view.source;
+    fill(params, message, args, route, &made);
+    must(llcl_am_respond(token->message, params), "a reply");
     gexl_ended(lc);
     return 0;
 }

@@ -121,7 +121,7 @@ void meet(struct team *team) { gex_Coll_BarrierBlocking(&team->head, 0); }
 void meet_without_handlers(struct team *team) {
     gex_Event_t event = gex_Coll_BarrierNB(&team->head, 0);
     for (unsigned rounds = 1; event && gexl_event_test(event); rounds++) {
-        if (rounds % job.yield_after == 0) {
+        if ((rounds & job.yield_mask) == 0) {
             sched_yield();
         }
     }

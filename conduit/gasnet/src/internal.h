@@ -137,7 +137,7 @@ struct job {
     struct control_at *controls; /* by rank: the words of the world's team */
     size_t medium;             /* most bytes of a medium message between any two ranks */
     uintptr_t segment;         /* most bytes of a segment that every rank can attach */
-    unsigned yield_after;      /* a waiting thread yields its core after so many polls */
+    unsigned yield_mask;       /* a waiting thread yields its core after each yield_mask + 1 polls */
     int wait_mode;
     _Atomic int leaving; /* 0, or 256 plus the exit code: a thread of this rank is in gasnet_exit */
 };

@@ -122,19 +122,26 @@ int gasnet_set_waitmode(int mode) {
     return GASNET_OK;
 }
 
-int gasnet_AMPoll(void) {
-    see_thread();
-    llcl_status_t status = llcl_am_poll(job.context, 16, NULL);
-    if (status == LLCL_ERR_STATE && atomic_load(&job.leaving)) {
-        return GASNET_OK;
-    }
-    if (status != LLCL_OK) {
+/* A poll of libllcl has failed: because the job ends, or because of the client. */
+static void poll_failed(llcl_status_t status) {
+    if (status != LLCL_ERR_STATE || !atomic_load(&job.leaving)) {
         must_be_up("gasnet_AMPoll");
         must(status, "gasnet_AMPoll");
     }
-    if (atomic_load_explicit(&teams_open, memory_order_relaxed)) {
+}
+
+static inline void poll_once(void) {
+    see_thread();
+    llcl_status_t status = llcl_am_poll(job.context, 16, NULL);
+    if (status != LLCL_OK) {
+        poll_failed(status);
+    } else if (atomic_load_explicit(&teams_open, memory_order_relaxed)) {
         teams_progress();
     }
+}
+
+int gasnet_AMPoll(void) {
+    poll_once();
     return GASNET_OK;
 }
 
@@ -149,18 +156,27 @@ static void sleep_a_while(unsigned sleeps) {
     llcl_am_wait(job.context, sleeps < 100 ? (sleeps + 1) * 10000 : 1000000);
 }
 
-void gexl_pause(unsigned *rounds) {
-    gasnet_AMPoll();
-    unsigned count = ++*rounds;
-    unsigned spins = job.wait_mode == GASNET_WAIT_BLOCK ? 0 : SPINS;
-    if (job.wait_mode == GASNET_WAIT_SPIN || count <= spins) {
-        if (count % job.yield_after == 0) {
-            sched_yield();
-        }
-    } else if (count - spins <= YIELDS) {
+/* The rest of gexl_pause(), of a thread that has polled more often than it spins. */
+static __attribute__((noinline)) void wait_longer(unsigned count) {
+    if (count <= YIELDS) {
         sched_yield();
     } else {
-        sleep_a_while(count - spins - YIELDS - 1);
+        sleep_a_while(count - YIELDS - 1);
+    }
+}
+
+void gexl_pause(unsigned *rounds) {
+    poll_once();
+    unsigned count = ++*rounds;
+    if (job.wait_mode != GASNET_WAIT_SPIN) {
+        unsigned spins = job.wait_mode == GASNET_WAIT_BLOCK ? 0 : SPINS;
+        if (count > spins) {
+            wait_longer(count - spins);
+            return;
+        }
+    }
+    if ((count & job.yield_mask) == 0) {
+        sched_yield();
     }
 }
 
@@ -220,7 +236,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     /* A waiting rank that has a core to itself seldom yields, because a third program would take
      * the core for a time slice. Other ranks need the core, and at times the thread that polls a
      * wire does. */
-    job.yield_after = !has_core_for_each_rank() ? 16 : any_far() ? 128 : 4096;
+    job.yield_mask = (!has_core_for_each_rank() ? 16 : any_far() ? 128 : 4096) - 1;
     segment_begin();
     team_begin();
     barrier_begin_world();
