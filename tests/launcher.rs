@@ -299,6 +299,16 @@ fn tagged_lines_wait_for_room_in_pipes_that_do_not_block() {
     }
 }
 
+/// The ranks have ended well when their output turns out to fit nowhere.
+#[test]
+fn lost_output_is_told() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = shell(&["-n", "2", "--tag-output"], "echo hi").stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("--tag-output cannot pass on all output: No space left"), "{said}");
+}
+
 #[test]
 fn a_reader_who_goes_does_not_keep_the_job() {
     let mut child = shell(&["-n", "2", "--tag-output"], "while echo y; do :; done")

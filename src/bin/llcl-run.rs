@@ -21,7 +21,7 @@ use std::time::Duration;
 ///
 /// The exit code is that of the first rank that fails (128 + signal for a signal, 1 for an end
 /// without llcl_finalize), 124 when the time runs out, 126 or 127 when the program cannot be
-/// started, else 0.
+/// started, 1 when output is lost that --tag-output passes on, else 0.
 #[derive(Parser)]
 #[command(name = "llcl-run", version)]
 struct Options {

@@ -258,6 +258,10 @@ impl Job<'_> {
             socket::poll(&mut waits, until.map_or(-1, milliseconds_until))?;
             let late = until.is_some_and(|at| at <= Instant::now());
             if waits[0].revents != 0 {
+                if let Some(error) = relay.lost.get() {
+                    report(&format!("--tag-output cannot pass on all output: {error}"));
+                    self.verdict.get_or_insert(1);
+                }
                 return Ok(());
             }
             if late {

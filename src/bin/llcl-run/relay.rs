@@ -7,7 +7,7 @@ use llcl::util::thread::spawn_quiet;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A line longer than this is passed on in pieces.
 const LONGEST: usize = 1 << 20;
@@ -23,11 +23,13 @@ struct Stream {
     target: Target,
     file: File,
     partial: Vec<u8>,
+    lost: Arc<OnceLock<io::Error>>,
 }
 
 #[derive(Default)]
 pub struct Relay {
     streams: Vec<Stream>,
+    lost: Arc<OnceLock<io::Error>>,
 }
 
 /// The running thread.
@@ -36,12 +38,15 @@ pub struct Running {
     pub finish: Arc<Wake>,
     /// Readable when the thread has ended.
     pub done: Arc<Wake>,
+    /// Why output could not be passed on. It stays empty if the reader has gone.
+    pub lost: Arc<OnceLock<io::Error>>,
 }
 
 impl Relay {
     pub fn add(&mut self, rank: u32, target: Target, pipe: OwnedFd) -> io::Result<()> {
         socket::set_nonblocking(pipe.as_fd())?;
-        self.streams.push(Stream { rank, target, file: pipe.into(), partial: Vec::new() });
+        let (file, lost) = (pipe.into(), self.lost.clone());
+        self.streams.push(Stream { rank, target, file, partial: Vec::new(), lost });
         Ok(())
     }
 
@@ -50,7 +55,8 @@ impl Relay {
         if self.streams.is_empty() {
             return Ok(None);
         }
-        let running = Running { finish: Arc::new(Wake::new()?), done: Arc::new(Wake::new()?) };
+        let (finish, done) = (Arc::new(Wake::new()?), Arc::new(Wake::new()?));
+        let running = Running { finish, done, lost: self.lost.clone() };
         let (finish, done) = (running.finish.clone(), running.done.clone());
         spawn_quiet("llcl-relay", 256 << 10, move || {
             self.run(&finish);
@@ -110,14 +116,14 @@ impl Stream {
         }
         // If the reader has gone, our end is closed, and the rank notices that as it would without
         // a relay.
-        self.write(&lines).is_ok()
+        self.write(&lines)
     }
 
     fn flush_partial(&mut self) {
         if !self.partial.is_empty() {
             let mut line = Vec::new();
             self.append_line(&mut line);
-            let _ = self.write(&line);
+            self.write(&line);
         }
     }
 
@@ -129,10 +135,20 @@ impl Stream {
         }
     }
 
-    fn write(&self, lines: &[u8]) -> io::Result<()> {
-        match self.target {
+    /// False: the bytes could not be written.
+    fn write(&self, lines: &[u8]) -> bool {
+        let written = match self.target {
             Target::Out => write_whole(io::stdout().lock(), lines),
             Target::Err => write_whole(io::stderr().lock(), lines),
+        };
+        match written {
+            Ok(()) => true,
+            Err(e) => {
+                if e.kind() != io::ErrorKind::BrokenPipe {
+                    let _ = self.lost.set(e);
+                }
+                false
+            }
         }
     }
 }
