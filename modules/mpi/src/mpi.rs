@@ -6,8 +6,8 @@ use mpi_sys as ffi;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
 
@@ -129,8 +129,6 @@ impl Threads {
 
 /// The module has called MPI_Init_thread, so it must call MPI_Finalize as well.
 static BEGUN: AtomicBool = AtomicBool::new(false);
-/// A communicator was opened since then.
-static USED: AtomicBool = AtomicBool::new(false);
 
 /// Initialises MPI if the program has not. Returns this process's rank in MPI_COMM_WORLD, and the
 /// number of ranks.
@@ -181,29 +179,12 @@ pub fn abort(code: i32) {
     unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
 }
 
-/// Calls MPI_Finalize if the module has initialised MPI; if no communicator was opened, only when
-/// the process exits: llcl_init was refused then, and the program may call it again, but MPI cannot
-/// be initialised twice.
+/// Calls MPI_Finalize if the module has initialised MPI. Over UCX's TCP, MPICH's MPI_Finalize asks
+/// each peer for an answer, and a peer answers inside MPI only. A rank that has all answers does
+/// not answer any more, so ranks that still poll then hang. With the barrier and the pause all
+/// ranks have stopped polling before the first one asks. Open MPI needs no barrier, and there it
+/// would fail if a rank had died (ULFM).
 pub fn end() {
-    static AT_EXIT: Once = Once::new();
-    if USED.load(Ordering::Relaxed) {
-        finalize();
-    } else if BEGUN.load(Ordering::Relaxed) {
-        // SAFETY: the module stays loaded.
-        AT_EXIT.call_once(|| unsafe {
-            libc::atexit(finalize);
-        });
-    }
-}
-
-/// Calls MPI_Finalize if the module has initialised MPI and has not called it yet. Over UCX's TCP,
-/// MPICH's MPI_Finalize asks each peer for an answer, and a peer answers inside MPI only. A rank
-/// that has all answers waits for the launcher and does not answer any more, so ranks that ask
-/// later hang. With the barrier and the pause all ranks have stopped polling before the first one
-/// asks. A protocol of messages cannot replace the pause: a rank that gets the last message may
-/// find the sender's question right behind it, and answers that before it asks itself. Open MPI
-/// needs no barrier, and there it would fail if a rank had died (ULFM).
-extern "C" fn finalize() {
     /// In this time each rank leaves the barrier, also where several tens of threads share a core.
     const PAUSE: Duration = Duration::from_millis(100);
     if BEGUN.swap(false, Ordering::Relaxed) && !is_finalized() {
@@ -265,7 +246,6 @@ impl Communicator {
                 made.close();
                 return Err(failure);
             }
-            USED.store(true, Ordering::Relaxed);
             Ok(made)
         }
     }
