@@ -79,7 +79,7 @@ impl Context {
         loop {
             match self.am_try(send) {
                 Err(error)
-                    if error.status == Status::RETRY_NO_CREDIT && self.lane_is_full(send) => {}
+                    if error.status == Status::RETRY_NO_CREDIT && self.lane_is_full(send, None) => {}
                 Err(error)
                     if error.status == Status::RETRY_NO_CREDIT
                         && self.await_room_at_wire(send, &mut backoff, LONGEST) => {}
@@ -117,8 +117,8 @@ impl Context {
 
     /// If the lane would send this message, or write its payload, and already holds as many
     /// messages to the peer as it may: waits until it holds fewer. False: the message was refused
-    /// for another reason.
-    fn lane_is_full(&self, send: &Send) -> bool {
+    /// for another reason, or the deadline has passed.
+    fn lane_is_full(&self, send: &Send, deadline: Option<Instant>) -> bool {
         let for_lane = send.kind == LONG || self.lane_sends(send);
         let message_sender = self.routes.fabric().known_sender(send.peer);
         let Some(deferred) =
@@ -127,10 +127,8 @@ impl Context {
             return false;
         };
         let full = || deferred.load(Ordering::Relaxed) >= MOST;
-        full() && {
-            self.blocking().until(Awaited::private(deferred.as_ptr()), || !full());
-            true
-        }
+        full()
+            && self.blocking().until_or(Awaited::private(deferred.as_ptr()), deadline, || !full())
     }
 
     /// Waits until there may be room for a message to a peer behind a wire, or for a limited time.
@@ -208,7 +206,8 @@ impl Context {
             match self.am_try(&own) {
                 Err(error)
                     if error.status == Status::RETRY_NO_CREDIT
-                        && self.await_room_at_wire(&own, &mut backoff, left()) => {}
+                        && (self.lane_is_full(&own, deadline)
+                            || self.await_room_at_wire(&own, &mut backoff, left())) => {}
                 Err(error) if error.status.is_retry() => {
                     if !blocking.pause_or(&mut backoff, deadline) {
                         // SAFETY: made above, and no attempt was accepted.

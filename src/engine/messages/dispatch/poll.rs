@@ -83,7 +83,7 @@ fn make_present(present: &Cell<Polls>, of: u64) {
 }
 
 impl Dispatcher {
-    /// The shortest poll. Come: the caller must call poll(). Further: it must call
+    /// The shortest poll. Come: the caller must call poll_one(), or poll(). Further: it must call
     /// finds_nothing_anywhere().
     #[inline(always)]
     pub fn look(&self) -> Look {
