@@ -182,8 +182,10 @@ pub fn abort(code: i32) {
 /// Calls MPI_Finalize if the module has initialised MPI. Over UCX's TCP, MPICH's MPI_Finalize asks
 /// each peer for an answer, and a peer answers inside MPI only. A rank that has all answers does
 /// not answer any more, so ranks that still poll then hang. With the barrier and the pause all
-/// ranks have stopped polling before the first one asks. Open MPI needs no barrier, and there it
-/// would fail if a rank had died (ULFM).
+/// ranks have stopped polling before the first one asks. A protocol of messages cannot replace the
+/// pause: a rank that gets the last message may find the sender's question right behind it, and
+/// answers that before it asks itself. Open MPI needs no barrier, and there it would fail if a rank
+/// had died (ULFM).
 pub fn end() {
     /// In this time each rank leaves the barrier, also where several tens of threads share a core.
     const PAUSE: Duration = Duration::from_millis(100);
