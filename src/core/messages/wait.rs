@@ -79,7 +79,8 @@ impl Context {
         loop {
             match self.am_try(send) {
                 Err(error)
-                    if error.status == Status::RETRY_NO_CREDIT && self.lane_is_full(send, None) => {}
+                    if error.status == Status::RETRY_NO_CREDIT && self.lane_is_full(send, None) => {
+                }
                 Err(error)
                     if error.status == Status::RETRY_NO_CREDIT
                         && self.await_room_at_wire(send, &mut backoff, LONGEST) => {}
