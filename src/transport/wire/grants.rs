@@ -15,7 +15,8 @@
 //! A knock behind which no frame waits needs no grant, only its answer, so that the sender may
 //! knock again. The receiver keeps such an answer for up to [`RIDE`], and sends it with the next
 //! packet that goes to the peer anyway and that may carry it: usually the reply to the knock's
-//! frame. A packet may carry the answer of a line if its way never waits for that line. A knock for
+//! frame. It keeps none if frames waited behind the peer's knock before: the peer sends a stream.
+//! A packet may carry the answer of a line if its way never waits for that line. A knock for
 //! requests carries the answer of responses as well, but that one goes again, in a message of
 //! grants, if the knock is not answered soon.
 //!
@@ -173,6 +174,9 @@ pub struct Grants {
     due: Option<Instant>,
     /// Calls of has_served_all() since it last read the clock.
     calls: u32,
+    /// Of each line the last peer behind whose knock frames waited. Its next knock is answered at
+    /// once: the peer sends a stream, and perhaps no packet goes back.
+    streaming: [Option<u32>; LINES],
     /// Peers whose knocks were answered and said that more frames wait, for whoever clears it.
     pub streams: Vec<u32>,
     /// How long a line may wait for granted frames before the receiver lends it a buffer.
@@ -207,6 +211,7 @@ impl Default for Grants {
             served_all: true,
             due: None,
             calls: 0,
+            streaming: [None; LINES],
             streams: Vec::new(),
             most: [0; LINES],
         }

@@ -310,14 +310,18 @@ impl Grants {
                 self.come[line].push_back((from, first));
             }
             if number != 0 && !self.dead.contains(&from) {
+                let streams = self.streaming[line] == Some(from);
                 if demand > 0 {
                     self.streams.push(from);
+                    self.streaming[line] = Some(from);
+                } else if streams {
+                    self.streaming[line] = None;
                 }
                 let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
                 let share = demand.min(share);
                 self.free[line] -= share;
                 let peer = self.answer(from, (line, number), share);
-                if demand > 0 {
+                if demand > 0 || streams {
                     peer.news = true;
                 } else {
                     peer.be_quiet(line);
@@ -339,10 +343,12 @@ impl Grants {
     }
 
     /// Whether the message of a knock behind which no frame waits may go into a slot at once: no
-    /// other frame of the line waits for one, and there is a place for the record of the answer.
+    /// other frame of the line waits for one, there is a place for the record of the answer, and
+    /// that may wait for a packet.
     pub fn may_pass(&self, from: u32, line: Line) -> bool {
         self.knocking[line].is_empty()
             && self.come[line].is_empty()
+            && self.streaming[line] != Some(from)
             && (self.receiving.len() < RECORDS || self.receiving.contains(from))
     }
 
