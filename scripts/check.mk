@@ -6,6 +6,8 @@ CHECKS = check-rust check-header check-docs check-man check-symbols check-fortra
 MORE = check-wire check-conduit check-loom check-tsan check-asan check-aarch64 check-rust-rest check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
 # For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+# These tests start processes and wait, and the library for them is built in a third of the time.
+UNOPTIMISED = CARGO_PROFILE_DEV_OPT_LEVEL=0
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 $(CARGO) test --release --locked --quiet --no-default-features --lib \
 	--config 'target."cfg(all())".runner=["env", "LD_PRELOAD=$(abspath $(BUILD))/cargo/loom/stacks.so"]' loom_
@@ -33,12 +35,13 @@ check-rust:
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
 	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
-	$(CARGO) test --locked --quiet --features simulated
+	$(CARGO) test --locked --quiet --no-default-features --features simulated --lib
+	$(UNOPTIMISED) $(CARGO) test --locked --quiet --features simulated --bins --test '*'
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 check-rust-rest:
-	@$(CARGO) test --locked --quiet --features simulated --lib -- --list | grep '::every_reduce: test' > /dev/null
-	LLCL_RANKS=all $(CARGO) test --locked --quiet --features simulated --lib coll::simulator::tests::every_
+	@$(CARGO) test --locked --quiet --no-default-features --features simulated --lib -- --list | grep '::every_reduce: test' > /dev/null
+	LLCL_RANKS=all $(CARGO) test --locked --quiet --no-default-features --features simulated --lib coll::simulator::tests::every_
 	@echo "check-rust-rest: passed (algorithms of collectives with every number of ranks up to 33)"
 
 # The number of models is checked first, since a model that is not compiled cannot fail.
@@ -128,7 +131,7 @@ check-wire-seeds: check-wire-library
 	$(WIRE) --wire 2 --nodes --mode direct --filter '@(am|rma|atomic|peer|team)_*'
 	$(WIRE) --wire 2 --nodes --mode offload --filter '@(am|rma|atomic|peer)_*'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter 'coll_[cgkruv]*'
-	LLCL_KILLS=1000 $(CARGO) test --locked --quiet --features simulated --lib what_is_pending_on_the_dead
+	LLCL_KILLS=1000 $(CARGO) test --locked --quiet --no-default-features --features simulated --lib what_is_pending_on_the_dead
 	for seed in 2 3 4 5 6; do $(WIRE) --wire $$seed --all --mode auto --filter '@(am_*|coll_types|coll_v_forms)' || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, the other modes, five more seeds; 1,000 deaths)"
 
