@@ -3,7 +3,7 @@
 #   check-more the other checks of a release: models, sanitizers, the simulated network, and the set-ups that check leaves out
 #   check-all  both, and check-wire-table
 CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-examples check-python check-mpi check-install
-MORE = check-wire check-conduit check-loom check-tsan check-asan check-aarch64 check-rust-rest check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
+MORE = check-loom check-wire check-conduit check-tsan check-asan check-aarch64 check-rust-rest check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
 # For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 # These tests start processes and wait, and the library for them is built in a third of the time.
