@@ -1,6 +1,7 @@
 //! `llcl-run` as a user sees it: ranks, streams, exit codes, signals, and processes left behind.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -404,4 +405,19 @@ fn llcl_info_lists_what_there_is_where_the_wire_that_is_asked_for_cannot_be_open
         assert!(output.status.success(), "{wire}: {}", text(&output.stderr));
         assert!(text(&output.stdout).contains("wire modules"), "{wire}");
     }
+}
+
+#[test]
+fn llcl_info_says_when_its_output_is_lost_and_ends_quietly_when_its_reader_has_gone() {
+    let info = |target: Stdio| {
+        let mut info = Command::new(env!("CARGO_BIN_EXE_llcl-info"));
+        info.arg("-a").stdout(target).output().unwrap()
+    };
+    let full = info(File::options().write(true).open("/dev/full").unwrap().into());
+    assert_eq!(full.status.code(), Some(1));
+    assert!(text(&full.stderr).contains("cannot be written: No space left"), "{full:?}");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let unread = info(writer.into());
+    assert_eq!((unread.status.code(), text(&unread.stderr)), (Some(0), String::new()));
 }

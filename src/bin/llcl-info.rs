@@ -2,6 +2,7 @@
 //! the configuration in force and where each value came from; with `-a`, which algorithms do the
 //! collective operations, and why.
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -37,38 +38,36 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let config = match Config::from_environment() {
-        Ok(config) => config,
+    let printed = match report(&arguments) {
+        Ok(text) => std::io::stdout().write_all(text.as_bytes()),
         Err(error) => {
             eprintln!("llcl-info: {error}");
             return ExitCode::FAILURE;
         }
     };
-    println!("libllcl {}", env!("CARGO_PKG_VERSION"));
-    if arguments.config {
-        println!();
-        print_table(&config);
-    }
-    if arguments.algorithms {
-        println!();
-        match Choices::from_environment() {
-            Ok(table) => print_choices(&config, &table),
-            Err(error) => {
-                eprintln!("llcl-info: {error}");
-                return ExitCode::FAILURE;
-            }
-        }
-    }
-    if arguments.config || arguments.algorithms {
-        return ExitCode::SUCCESS;
-    }
-    match print_capabilities(config) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("llcl-info: {error}");
+    match printed {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            eprintln!("llcl-info: standard output cannot be written: {error}");
             ExitCode::FAILURE
         }
+        // A reader such as `head` may close the pipe early.
+        _ => ExitCode::SUCCESS,
     }
+}
+
+fn report(arguments: &Arguments) -> Result<String> {
+    let config = Config::from_environment()?;
+    let mut text = format!("libllcl {}\n", env!("CARGO_PKG_VERSION"));
+    if arguments.config {
+        text += &format!("\n{}", configuration(&config));
+    }
+    if arguments.algorithms {
+        text += &format!("\n{}", algorithms(&config, &Choices::from_environment()?));
+    }
+    if !arguments.config && !arguments.algorithms {
+        text += &format!("\n{}", capabilities(config)?);
+    }
+    Ok(text)
 }
 
 /// The errno with which the kernel refuses that another process of this user copies from this one,
@@ -112,11 +111,11 @@ fn registered_access(kernel_copies: bool) -> String {
     }
 }
 
-/// Makes a context and prints what it can do.
-fn print_capabilities(config: Config) -> Result<()> {
+/// Makes a context and says what it can do.
+fn capabilities(config: Config) -> Result<String> {
     let (execution, kernel_copies) = (EXECUTIONS[config.execution as usize], config.cma == 1);
     let modules = modules();
-    // A context of one rank needs no wire; print_modules() says which wires cannot be opened.
+    // A context of one rank needs no wire; the list of modules says which wires cannot be opened.
     // SAFETY: this process has no other thread yet.
     unsafe { std::env::remove_var("LLCL_TRANSPORT") };
     let world = World::create(1)?;
@@ -127,30 +126,40 @@ fn print_capabilities(config: Config) -> Result<()> {
         true => "by every store of the library (membarrier)",
         false => "by naps: the kernel has no membarrier",
     };
-    println!("\nexecution            {execution}");
-    println!("small writes         up to {INLINE} bytes");
-    println!("page                 {} bytes", page_size());
-    println!("\ntransport loopback   this rank: loads, stores, atomic instructions");
-    println!("transport node       ranks of this machine:");
-    println!("  allocated memory   mapped: loads, stores, atomic instructions");
-    println!("  registered memory  {registered}; atomics by the owner");
-    println!("  sleepers are woken {wake}");
-    print_modules(&modules);
-    context.finalize(None).status
+    context.finalize(None).status?;
+    Ok(format!(
+        "\
+execution            {execution}
+small writes         up to {INLINE} bytes
+page                 {} bytes
+
+transport loopback   this rank: loads, stores, atomic instructions
+transport node       ranks of this machine:
+  allocated memory   mapped: loads, stores, atomic instructions
+  registered memory  {registered}; atomics by the owner
+  sleepers are woken {wake}
+
+{}",
+        page_size(),
+        wires(&modules)
+    ))
 }
 
-/// Prints the wires that are shared objects of their own.
-fn print_modules(modules: &[(String, Vec<String>)]) {
-    println!("\nwire modules         {}", if modules.is_empty() { "none" } else { "" });
+/// The wires that are shared objects of their own.
+fn wires(modules: &[(String, Vec<String>)]) -> String {
+    let mut text =
+        format!("wire modules         {}\n", if modules.is_empty() { "none" } else { "" });
     for (file, lines) in modules {
-        println!("  {file}: {}", lines.join("\n    "));
+        text += &format!("  {file}: {}\n", lines.join("\n    "));
     }
+    text
 }
 
-/// Prints a paragraph for each variable: its values in columns, then the accepted values and its
-/// effect.
-fn print_table(config: &Config) {
-    println!("VARIABLE                      VALUE    DEFAULT  UNIT           ORIGIN");
+/// A paragraph for each variable: its values in columns, then the accepted values and its effect.
+fn configuration(config: &Config) -> String {
+    let mut text = "\
+        VARIABLE                      VALUE    DEFAULT  UNIT           ORIGIN\n"
+        .to_string();
     for (row, (value, origin)) in TABLE.iter().zip(config.values()) {
         let origin = match origin {
             Origin::Default => "default",
@@ -158,18 +167,25 @@ fn print_table(config: &Config) {
             Origin::Caller => "caller",
         };
         let value = row.show(value);
-        println!("{:<24} {value:>10} {:>10}  {:<14} {origin}", row.name, row.default, row.unit);
-        println!("    {}", row.help);
-        println!("    Accepts {}.", row.range());
+        text += &format!(
+            "{:<24} {value:>10} {:>10}  {:<14} {origin}\n    {}\n    Accepts {}.\n",
+            row.name,
+            row.default,
+            row.unit,
+            row.help,
+            row.range()
+        );
     }
     for (name, help, accepted) in TEXTS {
         let value = std::env::var_os(name).unwrap_or_default();
         let origin = if value.is_empty() { "default" } else { "environment" };
         let value = value.to_string_lossy();
-        println!("{name:<24} {value:>10} {:>10}  {:<14} {origin}", "", "");
-        println!("    {help}");
-        println!("    Accepts {accepted}.");
+        text += &format!(
+            "{name:<24} {value:>10} {:>10}  {:<14} {origin}\n    {help}\n    Accepts {accepted}.\n",
+            "", ""
+        );
     }
+    text
 }
 
 /// The variables that are neither numbers nor one of several words. They are unset by default.
@@ -220,24 +236,28 @@ struct Choice {
     reason: String,
 }
 
-/// Prints the algorithms of the collective operations. Neighbouring sizes with one algorithm share
-/// a line.
-fn print_choices(config: &Config, table: &Choices) {
-    println!("Bytes: of the vector, or of one rank's block.");
+/// The algorithms of the collective operations. Neighbouring sizes with one algorithm share a
+/// line.
+fn algorithms(config: &Config, table: &Choices) -> String {
+    let mut text = "Bytes: of the vector, or of one rank's block.\n".to_string();
     let places = [
         (None, "of one node"),
         (Some(1), "of several nodes, one of each"),
         (Some(2), "of several nodes, two of each"),
     ];
     for (each, place) in places {
-        print_choices_of(config, table, each, place);
+        text += &format!(
+            "\nRanks {place}:\n\n\
+             OPERATION       RANKS                 BYTES             ALGORITHM           REASON\n{}",
+            algorithms_of(config, table, each)
+        );
     }
+    text
 }
 
-/// As print_choices(), for ranks that all share memory, or for nodes of `each` ranks.
-fn print_choices_of(config: &Config, table: &Choices, each: Option<usize>, place: &str) {
-    println!("\nRanks {place}:\n");
-    println!("OPERATION       RANKS        BYTES             ALGORITHM           REASON");
+/// As algorithms(), for ranks that all share memory, or for nodes of `each` ranks.
+fn algorithms_of(config: &Config, table: &Choices, each: Option<usize>) -> String {
+    let mut text = String::new();
     for (operation, called, _) in OPERATIONS {
         let mut groups: Vec<(String, Vec<Choice>)> = Vec::new();
         for ranks in RANKS.into_iter().filter(|ranks| each.is_none_or(|each| *ranks > each)) {
@@ -253,10 +273,11 @@ fn print_choices_of(config: &Config, table: &Choices, each: Option<usize>, place
                     true => first.to_string(),
                     false => format!("{first} to {last}"),
                 };
-                println!("{called:<15} {ranks:<12} {bytes:<17} {algorithm:<19} {reason}");
+                text += &format!("{called:<15} {ranks:<21} {bytes:<17} {algorithm:<19} {reason}\n");
             }
         }
     }
+    text
 }
 
 /// The choices for one operation and number of ranks, by size.
