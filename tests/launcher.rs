@@ -398,12 +398,17 @@ fn ranks_are_bound_in_turn() {
 }
 
 #[test]
-fn llcl_info_lists_what_there_is_where_the_wire_that_is_asked_for_cannot_be_opened() {
-    for wire in ["mpi", "nothing"] {
+fn llcl_info_says_why_the_wire_that_is_asked_for_cannot_be_opened() {
+    for (wire, why) in
+        [("mpi", "neither Open MPI nor MPICH"), ("nothing", "there is no libllcl-nothing.so")]
+    {
         let mut info = Command::new(env!("CARGO_BIN_EXE_llcl-info"));
         let output = info.env("LLCL_TRANSPORT", wire).output().unwrap();
         assert!(output.status.success(), "{wire}: {}", text(&output.stderr));
-        assert!(text(&output.stdout).contains("wire modules"), "{wire}");
+        let said = format!("LLCL_TRANSPORT is {wire}: ");
+        let said =
+            text(&output.stdout).lines().any(|line| line.contains(&said) && line.contains(why));
+        assert!(said, "{wire}: {}", text(&output.stdout));
     }
 }
 

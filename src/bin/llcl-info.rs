@@ -21,6 +21,7 @@ use llcl::util::config::{Config, EXECUTIONS, Origin, TABLE};
 use llcl::util::cores::PROGRESS_CPUS;
 use llcl::util::machine::NODE_ID;
 use llcl::util::memory::page_size;
+use llcl::util::misspelt::warn_once;
 use llcl::util::pin::joins_global_fence;
 use llcl::util::status::Result;
 
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
 
 fn report(arguments: &Arguments) -> Result<String> {
     let config = Config::from_environment()?;
+    warn_once();
     let mut text = format!("libllcl {}\n", env!("CARGO_PKG_VERSION"));
     if arguments.config {
         text += &format!("\n{}", configuration(&config));
@@ -148,7 +150,7 @@ transport node       ranks of this machine:
 /// The wires that are shared objects of their own.
 fn wires(modules: &[(String, Vec<String>)]) -> String {
     let mut text =
-        format!("wire modules         {}\n", if modules.is_empty() { "none" } else { "" });
+        format!("wire modules{}\n", if modules.is_empty() { "         none" } else { "" });
     for (file, lines) in modules {
         text += &format!("  {file}: {}\n", lines.join("\n    "));
     }

@@ -104,12 +104,12 @@ fn row(words: &[&str]) -> std::result::Result<(Reach, Row), String> {
         return Err(format!("{} words, {form}", words.len()));
     };
     let Some((_, reach)) = REACHES.iter().find(|(name, _)| *name == reach) else {
-        let names = REACHES.map(|(name, _)| name).join(", or ");
-        return Err(format!("the nodes are \"{reach}\", expected {names}"));
+        let names = REACHES.map(|(name, _)| name).join(", ");
+        return Err(format!("the nodes are \"{reach}\", expected one of {names}"));
     };
     let Some((operation, ..)) = OPERATIONS.iter().find(|(_, name, _)| name == operation) else {
         let names = OPERATIONS.iter().map(|(_, name, _)| *name).collect::<Vec<_>>();
-        return Err(format!("operation is \"{operation}\", expected {}", names.join(", or ")));
+        return Err(format!("operation is \"{operation}\", expected one of {}", names.join(", ")));
     };
     let number = |word: &str, name: &str| match word {
         "-" => Ok(u64::MAX),
@@ -167,7 +167,7 @@ mod tests {
         }
         assert!(
             refused("barrier - - tree nodes")
-                .contains("the nodes are \"nodes\", expected -, or node, or single, or several")
+                .contains("the nodes are \"nodes\", expected one of -, node, single, several")
         );
     }
 
@@ -179,14 +179,14 @@ mod tests {
         assert_eq!(what, expected);
         assert!(
             refused("barrer - - tree")
-                .contains("a.table:1: operation is \"barrer\", expected barrier, or")
+                .contains("a.table:1: operation is \"barrer\", expected one of barrier, ")
         );
         assert!(
             refused("scan x - eager")
                 .contains("ranks is \"x\", expected a whole number, or - for any")
         );
         assert!(refused("scan 2 -1 eager").contains("bytes is \"-1\", expected"));
-        assert!(refused("scan 2 1 tree").contains("expected auto, or direct, or"));
+        assert!(refused("scan 2 1 tree").contains("expected one of auto, direct, "));
         let missing = Choices::read(OsStr::new("/no/such/file")).err().expect("is refused");
         assert!(missing.message().contains("/no/such/file, which cannot be read"));
     }

@@ -276,10 +276,11 @@ fn find(operation: Operation, called: &str) -> Option<&'static Algorithm> {
     all().find(|row| row.operation == operation && row.name == called)
 }
 
-/// The names of those algorithms of an operation for which `wanted` is true.
+/// "one of" and the names of those algorithms of an operation for which `wanted` is true.
 fn names(operation: Operation, wanted: impl Fn(&Algorithm) -> bool) -> String {
     let rows = all().filter(|row| row.operation == operation && wanted(row));
-    ["auto"].into_iter().chain(rows.map(|row| row.name)).collect::<Vec<_>>().join(", or ")
+    let names: Vec<_> = ["auto"].into_iter().chain(rows.map(|row| row.name)).collect();
+    format!("one of {}", names.join(", "))
 }
 
 /// The properties of a problem that decide which algorithms fit, for messages.
@@ -403,7 +404,7 @@ mod tests {
         assert_eq!(error.status, Status::ERR_INVALID);
         assert_eq!(
             error.message(),
-            "gather has no algorithm \"ring\", expected auto, or direct, or binomial, or eager"
+            "gather has no algorithm \"ring\", expected one of auto, direct, binomial, eager"
         );
         let row = vec![Blocks::One(Block::default()); 4];
         let varied = Some(Varied { send: row.clone(), receive: row, largest: 0 });
@@ -413,7 +414,7 @@ mod tests {
         assert_eq!(
             error.message(),
             "binomial cannot do this gather with a count for each rank of 4 ranks and 0 bytes, expected \
-             auto, or direct"
+             one of auto, direct"
         );
     }
 

@@ -252,7 +252,7 @@ impl Row {
     /// The accepted values, in words.
     pub fn range(&self) -> String {
         match self.kind {
-            Kind::Words(words) => words.join(", or "),
+            Kind::Words(words) => format!("one of {}", words.join(", ")),
             Kind::Number(low, high, 1) => format!("a whole number from {low} to {high}"),
             Kind::Number(low, high, step) => format!("a multiple of {step} from {low} to {high}"),
             Kind::Power(low, high) => format!("a power of two from {low} to {high}"),

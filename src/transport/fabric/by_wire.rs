@@ -110,7 +110,8 @@ fn because(why: &str) -> impl Fn(Error) -> Error {
 }
 
 /// For `llcl-info`: each file in the folders of modules. The lines have the module's version and
-/// whether it is used, and what it says of its memory; or why this library refuses it.
+/// whether it is used, and what it says of its memory; or why this library refuses it. The last
+/// entry says why the wire that is asked for has no module, if so.
 pub fn modules() -> Vec<(String, Vec<String>)> {
     let used = wanted().map(|name| match &*name {
         "mpi" => mpi_module().map_or(name, str::to_owned),
@@ -132,7 +133,12 @@ pub fn modules() -> Vec<(String, Vec<String>)> {
         let lines = described.unwrap_or_else(|error| vec![format!("not used: {error}")]);
         (path.display().to_string(), lines)
     };
-    paths.map(describe).collect()
+    // The simulated wire is no module.
+    let asked = wanted().filter(|name| name != "simulated");
+    let missing = asked.and_then(|name| Some((name.clone(), module(&name).err()?)));
+    let missing =
+        missing.map(|(name, error)| (format!("{TRANSPORT} is {name}"), vec![error.to_string()]));
+    paths.map(describe).chain(missing).collect()
 }
 
 struct Started {

@@ -28,10 +28,13 @@ pub fn folders() -> Vec<PathBuf> {
     if let Some(listed) = std::env::var_os(MODULES).filter(|listed| !listed.is_empty()) {
         return std::env::split_paths(&listed).collect();
     }
-    let own = shared_object::own_folder();
-    // `llcl` beside the shared library, or, for a program in `bin` that contains the library,
-    // beside that folder.
-    own.map(|own| vec![own.join("llcl"), own.join("../lib/llcl")]).unwrap_or_default()
+    let Some(own) = shared_object::own_folder() else { return Vec::new() };
+    // `llcl` beside the shared library, or, for a program in `bin` that contains the library, in
+    // the folder `lib` beside `bin`.
+    let mut folders = vec![own.join("llcl")];
+    folders.extend(own.parent().map(|above| above.join("lib/llcl")));
+    folders.dedup();
+    folders
 }
 
 /// The file name of a module.
