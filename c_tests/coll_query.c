@@ -69,7 +69,7 @@ static void check_names(llcl_team_t *team, struct coll_memory *memory, int opera
             fprintf(stderr, "%s has no %s\n", coll_operations[operation].name, *name);
         CHECK(strstr(text, *name) != NULL);
     }
-    /* "expected one of auto, NAME, NAME": an algorithm that the table of these tests lacks is noticed. */
+    /* "expected one of auto, NAME, NAME": notices a name that the table of these tests lacks. */
     at = strstr(text, "expected one of auto");
     CHECK(at != NULL);
     while ((at = strstr(at, ", ")) != NULL) {
