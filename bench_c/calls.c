@@ -123,6 +123,14 @@ __attribute__((noinline)) void calls_alone_send(llcl_context_t *context, const l
 
 __attribute__((noinline)) void calls_alone_take(llcl_context_t *context) { llcl_am_poll(context, BATCH, NULL); }
 
+/* The same with a payload in place of the header. */
+__attribute__((noinline)) void calls_small_send(llcl_context_t *context, const llcl_am_params_t *message)
+{
+    llcl_try_am_async(context, message);
+}
+
+__attribute__((noinline)) void calls_small_take(llcl_context_t *context) { llcl_am_poll(context, BATCH, NULL); }
+
 /* A request that is answered by a response. In a round trip one rank sends the request and takes
  * the response, and the other takes the request, whose handler sends the response. */
 static void answer(llcl_am_t *message, void *response) { llcl_am_respond(message, response); }
@@ -135,6 +143,9 @@ __attribute__((noinline)) void calls_asked_send(llcl_context_t *context, const l
 __attribute__((noinline)) void calls_asked_take(llcl_context_t *context) { llcl_am_poll(context, 1, NULL); }
 
 __attribute__((noinline)) void calls_response_take(llcl_context_t *context) { llcl_am_poll(context, 1, NULL); }
+
+/* The same with a response that has a payload in place of the header. */
+__attribute__((noinline)) void calls_asked_small_take(llcl_context_t *context) { llcl_am_poll(context, 1, NULL); }
 
 __attribute__((noinline)) void calls_poll_empty(llcl_context_t *context)
 {
@@ -160,7 +171,15 @@ static void messages(const bench_world_t *world)
         calls_alone_send(world->context, &message);
         calls_alone_take(world->context);
     }
-    llcl_am_params_t response = message;
+    llcl_am_params_t small = message, response = message;
+    small.header = NULL;
+    small.header_size = 0;
+    small.payload = &word;
+    small.payload_size = sizeof word;
+    for (int i = 0; i < EACH; i++) {
+        calls_small_send(world->context, &small);
+        calls_small_take(world->context);
+    }
     message.id = 1;
     bench_check(llcl_am_register(world->context, 1, answer, &response), "llcl_am_register");
     for (int i = 0; i < EACH; i++) {
@@ -168,7 +187,13 @@ static void messages(const bench_world_t *world)
         calls_asked_take(world->context);
         calls_response_take(world->context);
     }
-    if (handled != 3 * EACH + 1)
+    response = small;
+    for (int i = 0; i < EACH; i++) {
+        llcl_try_am_async(world->context, &message);
+        calls_asked_small_take(world->context);
+        llcl_am_poll(world->context, 1, NULL);
+    }
+    if (handled != 5 * EACH + 1)
         bench_die("calls: %llu messages were handled", (unsigned long long)handled);
     calls_poll_empty(world->context);
 }

@@ -394,8 +394,9 @@ unsafe fn quickly(context: *const llcl_context_t, params: *const llcl_am_params_
     let (Some(context), Some(p)) = (unsafe { (context.as_ref(), params.as_ref()) }) else {
         return false;
     };
-    // SAFETY: as the caller promises.
-    unsafe { p.frame() }.is_some_and(|frame| context.context.am_quickly(p.peer, &frame))
+    // SAFETY: as the caller promises. A closure that took the frame would not be inlined.
+    let Some(frame) = (unsafe { p.frame() }) else { return false };
+    context.context.am_quickly(p.peer, &frame)
 }
 
 #[inline(never)]

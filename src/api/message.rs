@@ -7,7 +7,7 @@ use crate::api::status::{LLCL_OK, llcl_status_t};
 use crate::core::messages::{Counters, Parameters, Send, ShortMessage, bytes, check_response};
 use crate::engine::messages::message::{Body, Message, release, retain};
 use crate::fail;
-use crate::transport::frame::{Frame, HEADER, LARGEST};
+use crate::transport::frame::{Envelope, Frame, HEADER, LARGEST};
 use crate::util::narrow::narrow;
 use std::ffi::c_void;
 
@@ -325,18 +325,18 @@ impl<'a, C: Fn() -> &'a Counters> ShortMessage for Shortest<'a, C> {
     }
 
     #[inline(always)]
-    fn label(&self) -> u16 {
-        narrow(&self.0.tag)
-    }
-
-    #[inline(always)]
-    fn header(&self) -> u64 {
-        // SAFETY: the caller gives the bytes of the header, 8 of them.
-        unsafe { narrow(&self.0.header).cast::<u64>().read_unaligned() }
-    }
-
-    #[inline(always)]
     fn counts(&self) -> &Counters {
         (self.1)()
+    }
+
+    #[inline(always)]
+    fn envelope(&self, origin: u64) -> Envelope {
+        Envelope::bare(origin, size_of::<u64>(), self.id(), narrow(&self.0.tag))
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, to: *mut u64) {
+        // SAFETY: as the caller promises; the program gives the bytes of the header, 8 of them.
+        unsafe { to.write(narrow(&self.0.header).cast::<u64>().read_unaligned()) };
     }
 }

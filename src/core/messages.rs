@@ -16,7 +16,7 @@ use crate::transport::address::{ANY, Key};
 use crate::transport::carrier::{Bytes, Peer};
 use crate::transport::frame::{Class, Frame, IDS};
 pub use crate::transport::memory::message_sender::ShortMessage;
-use crate::transport::memory::message_sender::{MessageSender, Short};
+use crate::transport::memory::message_sender::{MessageSender, Short, Small};
 use crate::transport::port::Reach;
 pub use crate::util::counters::Counters;
 use crate::util::pin::{self, pin};
@@ -76,7 +76,11 @@ impl Context {
     /// take the long path, which also reports errors.
     #[inline(always)]
     pub fn am_quickly(&self, peer: u32, frame: &Frame) -> bool {
-        // There is no short path in offload mode and during finalize.
+        let small = Small::of(frame, self.counts());
+        if small.is_some_and(|small| self.am_shortly(peer, &small).is_some()) {
+            return true;
+        }
+        // There is no quick path in offload mode and during finalize.
         if !self.quick.has(peer) || completion::in_response() {
             return false;
         }

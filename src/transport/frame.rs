@@ -51,29 +51,30 @@ const LABEL: u32 = 48;
 const _: () = assert!(ALONG == 0 && HEADER.is_power_of_two());
 
 impl Envelope {
-    /// The envelope of a frame that `source` sends.
+    /// Word 0 of all envelopes of a sender, without what differs between its messages.
     #[inline(always)]
-    pub fn of(frame: &Frame, source: u32) -> Envelope {
+    pub fn origin(source: u32) -> u64 {
+        u64::from(source) << SOURCE
+    }
+
+    /// The envelope of a frame; `origin` is the result of origin().
+    #[inline(always)]
+    pub fn of(origin: u64, frame: &Frame) -> Envelope {
         let first = frame.header.len() as u64
             | u64::from(frame.id) << ID
             | u64::from(frame.kind) << KIND
-            | u64::from(source) << SOURCE;
+            | origin;
         let about = frame.payload.len() as u64
             | u64::from(!frame.absent) << PRESENT
             | u64::from(frame.label) << LABEL;
         Envelope([first, about, frame.tag])
     }
 
-    /// Word 0 of all short messages of `source`, without the handler's number. A short message has
-    /// the kind ALONG, a header of `header` bytes, no payload, and the tag 0.
-    pub fn of_short(source: u32, header: usize) -> u64 {
-        header as u64 | u64::from(source) << SOURCE
-    }
-
-    /// The envelope of a short message; `of_short` is the result of of_short().
+    /// The envelope of a message of kind ALONG with a header of `header` bytes, no payload, and the
+    /// tag 0; `origin` is the result of origin().
     #[inline(always)]
-    pub fn short(of_short: u64, id: u32, label: u16) -> Envelope {
-        Envelope([of_short | u64::from(id) << ID, u64::from(label) << LABEL, 0])
+    pub fn bare(origin: u64, header: usize, id: u32, label: u16) -> Envelope {
+        Envelope([origin | header as u64 | u64::from(id) << ID, u64::from(label) << LABEL, 0])
     }
 
     /// Whether the kind is ALONG, and handler's number and size of the header are valid: another

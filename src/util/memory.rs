@@ -319,22 +319,6 @@ impl Drop for Mapping {
     }
 }
 
-/// Copies bytes, without a call if there are 8.
-///
-/// # Safety
-/// `to` is valid for writing as many, and they do not overlap `from`.
-#[inline(always)]
-pub unsafe fn copy_short(from: &[u8], to: *mut u8) {
-    // SAFETY: as the caller promises.
-    unsafe {
-        match from.len() {
-            0 => {}
-            8 => to.cast::<[u8; 8]>().write(*from.as_ptr().cast()),
-            size => std::ptr::copy_nonoverlapping(from.as_ptr(), to, size),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ pub mod available_memory;
 pub mod backoff;
 pub mod bell;
 pub mod config;
+pub mod copy;
 pub mod cores;
 #[cfg(all(test, not(loom)))]
 pub mod counted;

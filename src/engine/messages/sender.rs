@@ -7,7 +7,7 @@ use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::carrier::Sleeper;
 use crate::transport::frame::{Arrived, Class, Frame, REPLY};
-use crate::transport::memory::message_sender::{MessageSender, Short, ShortMessage};
+use crate::transport::memory::message_sender::{MessageSender, Short, ShortMessage, Small};
 use crate::util::counters::Counters;
 use crate::util::pin::shown_number;
 use crate::util::status::{Error, Result, Status};
@@ -152,6 +152,10 @@ impl AmSender {
     /// happened.
     #[inline(always)]
     pub fn respond_at_once(&self, peer: u32, frame: &Frame) -> bool {
+        let small = Small::of(frame, &self.counts);
+        if small.is_some_and(|small| self.respond_shortly(peer, &small)) {
+            return true;
+        }
         let sender = self.ready_sender(peer, frame);
         sender.is_some_and(|sender| self.put(sender, Class::Responses, frame))
     }

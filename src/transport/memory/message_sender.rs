@@ -11,8 +11,8 @@ use crate::transport::memory::slots::{BODY_WORDS, SlotShare, Taken, Tally};
 use crate::transport::{SMALL_REPLY, SMALL_REQUEST};
 use crate::util::admission::{Admission, SHARE};
 use crate::util::bell::Bell;
+use crate::util::copy::copy_few;
 use crate::util::counters::{Counters, SHARES};
-use crate::util::memory::copy_short;
 use crate::util::once::Once;
 use crate::util::status::{Result, Status};
 use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
@@ -33,7 +33,7 @@ mod short;
 mod tally;
 mod turns;
 
-pub use short::{Short, ShortMessage};
+pub use short::{Short, ShortMessage, Small};
 use tally::{Counted, Uncounted};
 pub use turns::Watched;
 
@@ -42,10 +42,9 @@ pub struct MessageSender<'a> {
     message_area: MessageArea<'a>,
     /// This rank, which the claims name.
     me: u32,
-    /// The rank that the envelopes name as the sender; an endpoint sets it to a remote sender.
-    source: u32,
-    /// Envelope::of_short() for `source`.
-    of_short: u64,
+    /// Envelope::origin() of the rank that the envelopes name as the sender; an endpoint sets it to
+    /// that of a remote sender.
+    origin: u64,
     /// The owner of the slots.
     peer: u32,
     /// The first share, whose counters all lie with the peer, and its RecvCNT as last read.
@@ -142,8 +141,7 @@ impl<'a> MessageSender<'a> {
         MessageSender {
             message_area,
             me,
-            source: me,
-            of_short: Envelope::of_short(me, short::WORD),
+            origin: Envelope::origin(me),
             peer,
             first,
             first_cached,
@@ -384,7 +382,7 @@ impl<'a> MessageSender<'a> {
         // SAFETY: the caller has the slot's ticket, so no other thread uses the slot until it is
         // published; the header has 8 bytes.
         unsafe {
-            body.cast::<[u64; ENVELOPE_WORDS]>().write(Envelope::of(frame, self.source).0);
+            body.cast::<[u64; ENVELOPE_WORDS]>().write(Envelope::of(self.origin, frame).0);
             let bytes = frame.header.as_ptr().cast::<u64>().read_unaligned();
             body.add(ENVELOPE_WORDS).write(bytes);
         }
@@ -401,19 +399,23 @@ impl<'a> MessageSender<'a> {
         let room = header.len().wrapping_add(7) & !7;
         let body: *mut u64 = share.slot(ticket).body().with_mut(|body| body.cast());
         let bytes: *mut u8 = body.wrapping_add(ENVELOPE_WORDS).cast();
-        let mut envelope = Envelope::of(&frame, self.source);
-        let place = match room + payload.len() > INLINE_BYTES {
-            true => self.message_area.place_to_write(at, share, ticket, &mut envelope),
-            false => bytes.wrapping_add(room),
+        let mut envelope = Envelope::of(self.origin, &frame);
+        let inside = room + payload.len() <= INLINE_BYTES;
+        let place = match inside {
+            true => bytes.wrapping_add(room),
+            false => self.message_area.place_to_write(at, share, ticket, &mut envelope),
         };
         // SAFETY: as in fill(); callers have checked that the header has at most HEADER bytes, and
         // the payload at most as many as the share's slots hold.
         unsafe {
             // The payload first, which takes longest: the receiver polls the slot meanwhile, and
             // takes its cache line from this core.
-            copy_short(payload, place);
+            match inside {
+                true => copy_few(payload, place),
+                false => std::ptr::copy_nonoverlapping(payload.as_ptr(), place, payload.len()),
+            }
             body.cast::<[u64; ENVELOPE_WORDS]>().write(envelope.0);
-            copy_short(header, bytes);
+            copy_few(header, bytes);
         }
         share.publish(ticket);
         self.message_area.fetch_behind(place, &envelope);

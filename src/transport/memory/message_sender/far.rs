@@ -1,6 +1,5 @@
 //! The sending state towards a peer behind a wire, and the peer's numbers.
 
-use super::short::WORD;
 use super::{CachedShare, MessageSender};
 use crate::transport::frame::{Envelope, LARGEST};
 use crate::transport::memory::message_area::{MessageArea, MessageHead, Sizes};
@@ -25,7 +24,7 @@ impl<'a> MessageSender<'a> {
     /// Sets the rank that the envelopes name as the sender: an endpoint writes slots for remote
     /// senders.
     pub fn set_source(&mut self, source: u32) {
-        (self.source, self.of_short) = (source, Envelope::of_short(source, WORD));
+        self.origin = Envelope::origin(source);
     }
 
     /// Number of slots of the peer for requests.

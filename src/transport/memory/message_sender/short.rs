@@ -1,19 +1,20 @@
-//! The fast path of short messages, which many programs send most: a header of one word, no
-//! payload, and a sender that does not wait for the end, to a rank of this node whose policy is
+//! The fast path of short messages, which many programs send most: the bytes fit into a slot, the
+//! sender does not wait for the end, and the receiver is a rank of this node whose policy is
 //! `acquire`. It takes the steps of send() (`transport::memory::slots`), but tries only once and
 //! calls no function, except while threads wait for credit. Callers use send() when it refuses a
 //! message.
 
 use super::MessageSender;
-use crate::transport::frame::Envelope;
+use crate::transport::frame::{ALONG, Envelope, Frame};
 use crate::transport::memory::message_area::{Policy, REPLIES, RESPONSES};
-use crate::transport::memory::message_sender::ENVELOPE_WORDS;
+use crate::transport::memory::message_sender::{ENVELOPE_WORDS, INLINE_BYTES};
 use crate::transport::memory::slots::SlotShare;
+use crate::util::copy::copy_few;
 use crate::util::counters::Counters;
 use crate::util::sync::AtomicU64;
 
-/// Size of the header in bytes.
-pub(super) const WORD: usize = 8;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 /// The result of send_short().
 pub enum Short {
@@ -27,16 +28,67 @@ pub enum Short {
 }
 
 /// A short message. A trait, so that the compiler loads each part where it is needed and keeps no
-/// register for it until then.
+/// register for it until then. The messages are [`Small`] ones, and those whose form the caller
+/// knows when it is compiled.
 pub trait ShortMessage {
     /// The number of the handler.
     fn id(&self) -> u32;
-    /// A number of the user.
-    fn label(&self) -> u16;
-    /// The header.
-    fn header(&self) -> u64;
     /// The counters of this context.
     fn counts(&self) -> &Counters;
+    /// The envelope of the message from rank `source`; `origin` is Envelope::origin() of that rank.
+    fn envelope(&self, origin: u64) -> Envelope;
+    /// Writes header and payload.
+    ///
+    /// # Safety
+    /// `to` is valid for writing INLINE_BYTES.
+    unsafe fn write(&self, to: *mut u64);
+}
+
+/// A message with any header and payload that fit into a slot together.
+pub struct Small<'a> {
+    frame: &'a Frame<'a>,
+    /// Where the payload begins, behind the header.
+    room: usize,
+    counts: &'a Counters,
+}
+
+impl<'a> Small<'a> {
+    /// A message of kind ALONG and tag 0. None: it does not fit. `counts`: the sender's.
+    #[inline(always)]
+    pub fn of(frame: &'a Frame, counts: &'a Counters) -> Option<Small<'a>> {
+        debug_assert!(frame.kind == ALONG && frame.tag == 0);
+        // Neither sum overflows: see Frame.
+        let room = frame.header.len().wrapping_add(7) & !7;
+        let fits = room.wrapping_add(frame.payload.len()) <= INLINE_BYTES;
+        fits.then_some(Small { frame, room, counts })
+    }
+}
+
+impl ShortMessage for Small<'_> {
+    #[inline(always)]
+    fn id(&self) -> u32 {
+        self.frame.id.into()
+    }
+
+    #[inline(always)]
+    fn counts(&self) -> &Counters {
+        self.counts
+    }
+
+    #[inline(always)]
+    fn envelope(&self, origin: u64) -> Envelope {
+        Envelope::of(origin, self.frame)
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, to: *mut u64) {
+        let to: *mut u8 = to.cast();
+        // SAFETY: as the caller promises; the bytes fit, see of().
+        unsafe {
+            copy_few(self.frame.payload, to.add(self.room));
+            copy_few(self.frame.header, to);
+        }
+    }
 }
 
 impl MessageSender<'_> {
@@ -91,13 +143,12 @@ impl MessageSender<'_> {
         message: &impl ShortMessage,
     ) -> Option<u64> {
         let (ticket, slot) = share.take_at_once(self.me, cached)?;
-        let envelope = Envelope::short(self.of_short, message.id(), message.label());
         let body: *mut u64 = slot.body().with_mut(|body| body.cast());
         // SAFETY: this thread has the slot's ticket, so no other thread uses the slot until it is
-        // published.
+        // published. The envelope and INLINE_BYTES fill its body.
         unsafe {
-            body.cast::<[u64; ENVELOPE_WORDS]>().write(envelope.0);
-            body.add(ENVELOPE_WORDS).write(message.header());
+            message.write(body.add(ENVELOPE_WORDS));
+            body.cast::<[u64; ENVELOPE_WORDS]>().write(message.envelope(self.origin).0);
         }
         slot.publish(ticket);
         Some(ticket)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::transport::frame::Envelope;
 use crate::transport::memory::control::Control;
 use crate::transport::memory::message_sender::{Short, ShortMessage};
 use crate::util::admission::REFUSALS;
@@ -15,15 +16,13 @@ impl ShortMessage for Message {
     fn id(&self) -> u32 {
         1
     }
-    fn label(&self) -> u16 {
-        0
-    }
-    fn header(&self) -> u64 {
-        0
-    }
     fn counts(&self) -> &Counters {
         &self.0
     }
+    fn envelope(&self, origin: u64) -> Envelope {
+        Envelope::bare(origin, 0, 1, 0)
+    }
+    unsafe fn write(&self, _: *mut u64) {}
 }
 
 /// A thread that has its turn must not send more slowly than one that is alone: 15 threads would
