@@ -76,8 +76,10 @@ impl Context {
     /// take the long path, which also reports errors.
     #[inline(always)]
     pub fn am_quickly(&self, peer: u32, frame: &Frame) -> bool {
-        let small = Small::of(frame, self.counts());
-        if small.is_some_and(|small| self.am_shortly(peer, &small).is_some()) {
+        // Without a closure, which would not be inlined.
+        if let Some(small) = Small::of(frame, self.counts())
+            && self.am_shortly(peer, &small).is_some()
+        {
             return true;
         }
         // There is no quick path in offload mode and during finalize.

@@ -152,8 +152,9 @@ impl AmSender {
     /// happened.
     #[inline(always)]
     pub fn respond_at_once(&self, peer: u32, frame: &Frame) -> bool {
-        let small = Small::of(frame, &self.counts);
-        if small.is_some_and(|small| self.respond_shortly(peer, &small)) {
+        if let Some(small) = Small::of(frame, &self.counts)
+            && self.respond_shortly(peer, &small)
+        {
             return true;
         }
         let sender = self.ready_sender(peer, frame);
