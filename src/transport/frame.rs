@@ -235,21 +235,22 @@ mod tests {
             label: u16::MAX,
             absent: true,
         };
-        let short = Envelope::short(Envelope::of_short(7, 8), 255, u16::MAX);
-        assert_eq!(short.0, Envelope::of(&frame(8), 7).0);
+        let of = |frame: &Frame, source| Envelope::of(Envelope::origin(source), frame);
+        let short = Envelope::bare(Envelope::origin(7), 8, 255, u16::MAX);
+        assert_eq!(short.0, of(&frame(8), 7).0);
         for size in [0, 8, HEADER] {
-            let it = Envelope::of(&frame(size), u32::MAX);
+            let it = of(&frame(size), u32::MAX);
             assert!(it.is_usual() && it.is_bare());
         }
-        let payload = Envelope::of(&Frame { payload: &[1], absent: false, ..frame(8) }, 7);
-        let empty = Envelope::of(&Frame { absent: false, ..frame(8) }, 7);
+        let payload = of(&Frame { payload: &[1], absent: false, ..frame(8) }, 7);
+        let empty = of(&Frame { absent: false, ..frame(8) }, 7);
         assert!(payload.is_usual() && !payload.is_bare() && !empty.is_bare());
         let others = [
             Frame { id: 256, ..frame(8) },
             Frame { kind: 1, ..frame(8) },
             Frame { kind: REPLY, ..frame(8) },
         ];
-        assert!(others.iter().all(|frame| !Envelope::of(frame, 7).is_usual()));
+        assert!(others.iter().all(|frame| !of(frame, 7).is_usual()));
         let [first, about, tag] = short.0;
         assert!(!Envelope([first & !255 | (HEADER as u64 + 1), about, tag]).is_usual());
         assert!(!Envelope([first, about | 1 << 31, tag]).is_bare());
