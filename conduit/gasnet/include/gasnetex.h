@@ -129,21 +129,13 @@ void gexl_pause(unsigned *rounds);
 #define gasnet_hold_interrupts() ((void)0)
 #define gasnet_resume_interrupts() ((void)0)
 
-/* Handler-safe locks. Outside of PAR they do nothing, since one thread at a time is in the
- * conduit. */
-#if defined(GASNET_PAR)
+/* Handler-safe locks. They are locks in all three modes: libllcl's own threads may run the client's
+ * function of a reduction. */
 void gex_HSL_Init(gex_HSL_t *lock);
 void gex_HSL_Destroy(gex_HSL_t *lock);
 void gex_HSL_Lock(gex_HSL_t *lock);
 void gex_HSL_Unlock(gex_HSL_t *lock);
 int gex_HSL_Trylock(gex_HSL_t *lock);
-#else
-#define gex_HSL_Init(lock) ((void)(lock))
-#define gex_HSL_Destroy(lock) ((void)(lock))
-#define gex_HSL_Lock(lock) ((void)(lock))
-#define gex_HSL_Unlock(lock) ((void)(lock))
-#define gex_HSL_Trylock(lock) ((void)(lock), GASNET_OK)
-#endif
 
 /* Memory kinds: gex_MK_Create refuses, since the conduit offers host memory only. */
 int gex_MK_Create(gex_MK_t *kind, gex_Client_t client, const void *args, gex_Flags_t flags);

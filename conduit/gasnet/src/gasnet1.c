@@ -51,7 +51,6 @@ int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int count) {
     return GASNET_OK;
 }
 
-#if defined(GASNET_PAR)
 void gex_HSL_Init(gex_HSL_t *lock) { pthread_mutex_init(&lock->mutex, NULL); }
 void gex_HSL_Destroy(gex_HSL_t *lock) { pthread_mutex_destroy(&lock->mutex); }
 void gex_HSL_Lock(gex_HSL_t *lock) { pthread_mutex_lock(&lock->mutex); }
@@ -59,4 +58,3 @@ void gex_HSL_Unlock(gex_HSL_t *lock) { pthread_mutex_unlock(&lock->mutex); }
 int gex_HSL_Trylock(gex_HSL_t *lock) {
     return pthread_mutex_trylock(&lock->mutex) ? GASNET_ERR_NOT_READY : GASNET_OK;
 }
-#endif

@@ -178,7 +178,7 @@ void launch_end(bool begun);
 void nodes_begin(void);
 bool is_far(gex_Rank_t jobrank);
 bool any_far(void);
-/* Whether the cores that the ranks may use are as many as the ranks; collective. */
+/* Whether this machine's ranks may use as many cores as there are such ranks; collective. */
 bool has_core_for_each_rank(void);
 gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count);
 /* segment.c: finds job.segment; collective */

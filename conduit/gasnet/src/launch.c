@@ -3,15 +3,19 @@
  * only this job uses, and remove it when all have met. */
 #include "internal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_NS 60000000000ull
+#define SHARED "/dev/shm"
+#define PREFIX "llcl-gasnet-"
 
 static const struct {
     const char *rank, *size;
@@ -71,12 +75,13 @@ static int32_t allgather(void *data, const void *mine, size_t size, void *all) {
     return good ? 0 : 1;
 }
 
-/* The start time of the parent process, from /proc. As a part of the directory's name it tells this
- * job from an older one whose launcher had the same process id. */
-static unsigned long long parent_began(void) {
+/* The start time of a process, from /proc; 0: there is no such process. As a part of the directory's
+ * name that of the launcher tells this job from an older one whose launcher had the same process
+ * id. */
+static unsigned long long began(long process) {
     char path[40], line[1000] = "";
     unsigned long long began = 0;
-    snprintf(path, sizeof path, "/proc/%ld/stat", (long)getppid());
+    snprintf(path, sizeof path, "/proc/%ld/stat", process);
     FILE *file = fopen(path, "r");
     if (file) {
         char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
@@ -88,16 +93,59 @@ static unsigned long long parent_began(void) {
     return began;
 }
 
+/* Removes a directory of files, if it is this user's and nothing in it has changed for so long that
+ * the ranks of a living job would have met, or would have given up. */
+static void remove_old(const char *place) {
+    struct stat found;
+    int opened = open(place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *listed = opened < 0 ? NULL : fdopendir(opened);
+    if (!listed) {
+        if (opened >= 0) {
+            close(opened);
+        }
+        return;
+    }
+    if (fstat(opened, &found) == 0 && found.st_uid == getuid() &&
+        time(NULL) - found.st_mtime > (time_t)(2 * PATIENCE_NS / 1000000000)) {
+        for (struct dirent *file; (file = readdir(listed));) {
+            unlinkat(opened, file->d_name, 0);
+        }
+        rmdir(place);
+    }
+    closedir(listed);
+}
+
+/* Removes the directories of this user's jobs whose ranks were all killed before the job had begun,
+ * and whose launchers have ended. */
+static void remove_dead(void) {
+    DIR *listed = opendir(SHARED);
+    if (!listed) {
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(listed));) {
+        char place[sizeof SHARED + sizeof entry->d_name];
+        long user, launcher;
+        unsigned long long time;
+        if (sscanf(entry->d_name, PREFIX "%ld-%ld-%llu", &user, &launcher, &time) == 3 && user == (long)getuid() &&
+            began(launcher) != time) {
+            snprintf(place, sizeof place, SHARED "/%s", entry->d_name);
+            remove_old(place);
+        }
+    }
+    closedir(listed);
+}
+
 /* Makes the job's directory, which must belong to this user. All ranks of a job compute one
  * name. */
 static bool make_directory(void) {
     const char *job_directory = getenv("PMIX_SERVER_TMPDIR"), *job_name = getenv("PMIX_NAMESPACE");
     struct stat found;
     if (job_directory && job_name && !strchr(job_name, '/')) {
-        snprintf(directory, sizeof directory, "%s/llcl-gasnet-%s", job_directory, job_name);
+        snprintf(directory, sizeof directory, "%s/" PREFIX "%s", job_directory, job_name);
     } else {
-        snprintf(directory, sizeof directory, "/dev/shm/llcl-gasnet-%ld-%ld-%llu", (long)getuid(), (long)getppid(),
-                 parent_began());
+        remove_dead();
+        snprintf(directory, sizeof directory, SHARED "/" PREFIX "%ld-%ld-%llu", (long)getuid(), (long)getppid(),
+                 began(getppid()));
     }
     if (mkdir(directory, 0700) && errno != EEXIST) {
         return false;

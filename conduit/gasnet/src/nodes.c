@@ -2,7 +2,9 @@
 #include "internal.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* By rank: the lowest rank of its neighbourhood. */
 static gex_Rank_t *firsts;
@@ -16,21 +18,44 @@ bool is_far(gex_Rank_t jobrank) { return !share_memory(jobrank, job.rank); }
 
 bool any_far(void) { return member_count < job.size; }
 
-/* A launcher may have bound each rank to a core of its own, so only the cores of all ranks together
- * tell. */
+/* The cores that a rank may use, and their machine. A neighbourhood is no machine: LLCL_NODE_ID and
+ * LLCL_TRANSPORT may split one machine into several. */
+struct cores {
+    char machine[40];
+    cpu_set_t set;
+};
+
+static struct cores own_cores(void) {
+    struct cores own;
+    memset(&own, 0, sizeof own);
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+    if (file) {
+        if (!fgets(own.machine, sizeof own.machine, file)) {
+            own.machine[0] = 0;
+        }
+        fclose(file);
+    }
+    sched_getaffinity(0, sizeof own.set, &own.set);
+    return own;
+}
+
+/* A launcher may have bound each rank to a core of its own, so only the cores of all ranks of the
+ * machine together tell. */
 bool has_core_for_each_rank(void) {
-    cpu_set_t mine, *sets = malloc(job.size * sizeof *sets);
-    if (!sets) {
+    struct cores own = own_cores(), *all = malloc(job.size * sizeof *all);
+    int ranks = 0;
+    if (!all) {
         fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
     }
-    CPU_ZERO(&mine);
-    sched_getaffinity(0, sizeof mine, &mine);
-    must(llcl_allgather_bytes(job.context, &mine, sizeof mine, sets), "gathering the ranks' cores");
+    must(llcl_allgather_bytes(job.context, &own, sizeof own, all), "gathering the ranks' cores");
     for (gex_Rank_t r = 0; r < job.size; r++) {
-        CPU_OR(&mine, &mine, &sets[r]);
+        if (!strcmp(all[r].machine, own.machine)) {
+            CPU_OR(&own.set, &own.set, &all[r].set);
+            ranks++;
+        }
     }
-    free(sets);
-    return CPU_COUNT(&mine) >= (int)job.size;
+    free(all);
+    return CPU_COUNT(&own.set) >= ranks;
 }
 
 /* Asks libllcl how it reaches each peer, then gathers the lowest rank of each rank's

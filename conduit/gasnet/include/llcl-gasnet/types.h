@@ -2,9 +2,7 @@
 #ifndef LLCL_GASNET_TYPES_H
 #define LLCL_GASNET_TYPES_H
 
-#if defined(GASNET_PAR)
 #include <pthread.h>
-#endif
 
 #define GASNET_OK 0
 #define GASNET_ERR_NOT_INIT 10001
@@ -143,16 +141,9 @@ typedef void *gasnet_threadinfo_t;
 #define GASNET_GET_THREADINFO() ((gasnet_threadinfo_t)0)
 #define GASNET_POST_THREADINFO(info) ((void)(info))
 
-#if defined(GASNET_PAR)
 typedef struct {
     pthread_mutex_t mutex;
 } gex_HSL_t;
 #define GEX_HSL_INITIALIZER {PTHREAD_MUTEX_INITIALIZER}
-#else
-typedef struct {
-    char nothing;
-} gex_HSL_t;
-#define GEX_HSL_INITIALIZER {0}
-#endif
 
 #endif
