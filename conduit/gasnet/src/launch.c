@@ -75,22 +75,22 @@ static int32_t allgather(void *data, const void *mine, size_t size, void *all) {
     return good ? 0 : 1;
 }
 
-/* The start time of a process, from /proc; 0: there is no such process. As a part of the directory's
- * name that of the launcher tells this job from an older one whose launcher had the same process
- * id. */
+/* The start time of a process, from /proc; 0: there is no such process. As a part of the
+ * directory's name that of the launcher tells this job from an older one whose launcher had the
+ * same process id. */
 static unsigned long long began(long process) {
     char path[40], line[1000] = "";
-    unsigned long long began = 0;
+    unsigned long long time = 0;
     snprintf(path, sizeof path, "/proc/%ld/stat", process);
     FILE *file = fopen(path, "r");
     if (file) {
         char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
         if (rest) {
-            sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &began);
+            sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &time);
         }
         fclose(file);
     }
-    return began;
+    return time;
 }
 
 /* Removes a directory of files, if it is this user's and nothing in it has changed for so long that
@@ -125,9 +125,9 @@ static void remove_dead(void) {
     for (struct dirent *entry; (entry = readdir(listed));) {
         char place[sizeof SHARED + sizeof entry->d_name];
         long user, launcher;
-        unsigned long long time;
-        if (sscanf(entry->d_name, PREFIX "%ld-%ld-%llu", &user, &launcher, &time) == 3 && user == (long)getuid() &&
-            began(launcher) != time) {
+        unsigned long long time_began;
+        if (sscanf(entry->d_name, PREFIX "%ld-%ld-%llu", &user, &launcher, &time_began) == 3 &&
+            user == (long)getuid() && began(launcher) != time_began) {
             snprintf(place, sizeof place, SHARED "/%s", entry->d_name);
             remove_old(place);
         }
