@@ -193,6 +193,11 @@ contains
     call llcl_region_register(context, a(1, :), no_region, status)
     call expect(status, LLCL_ERR_INVALID, 'registered: a row')
     call of_assumed_size(a)
+    ! The sentence of a function without a status replaces the module's.
+    call check(.not. c_associated(llcl_remote_pointer(context, ranks, there, 8_c_size_t)), 'no such rank')
+    call check(index(llcl_last_error(), 'peer is') > 0, 'the sentence of a function without a status')
+    call llcl_write(context, right, a(4:1:-1, 1), there, status)
+    call check(index(llcl_last_error(), 'backwards') > 0, 'the sentence of the refusal after it')
     ! The library's message replaces the module's.
     call llcl_write(context, ranks, a, there, status)
     call expect(status, LLCL_ERR_INVALID, 'no such rank')

@@ -7,16 +7,31 @@
 /* In finish.f90; does not return. */
 void llclf_error_stop(const char *sentence, size_t length);
 
-/* The message of the calling thread's last failed call if this layer has refused it. NULL: the
- * library has the message. */
+/* The message of the calling thread's last call that this layer has refused, or about which it says
+ * more than the library. */
 static _Thread_local const char *refusal;
+
+/* `refusal` counts as long as the library's message has one of three numbers: this one, of a world
+ * that llclf_refuse() asks for, or LLCLF_TYPE_*. So the next failing call ends it, whether that is
+ * one of this layer, one without a status, or one of C. */
+#define REFUSED 0xfffffff2u
 
 const char llclf_scattered[] = "the array's elements do not lie one after the other, or its size is unknown: "
                                "pass a contiguous section, as a(:, 1), or a(1:n)";
 
+/* Whether the library's message says that a parameter has this value. */
+static int library_names(const char *parameter, uint32_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%s is %u,", parameter, value);
+    return strstr(llcl_last_error(), text) != NULL;
+}
+
 const char *llclf_last_error(void)
 {
-    return refusal != NULL ? refusal : llcl_last_error();
+    int counts = refusal != NULL && (library_names("size", REFUSED) || library_names("type", LLCLF_TYPE_SCATTERED) ||
+                                     library_names("type", LLCLF_TYPE_OF_TWO));
+    return counts ? refusal : llcl_last_error();
 }
 
 static void end(const char *name, llcl_status_t answer, llcl_status_t *status)
@@ -36,12 +51,9 @@ static void end(const char *name, llcl_status_t answer, llcl_status_t *status)
  * LLCLF_TYPE_SCATTERED); else NULL. */
 static const char *refused_arrays(void)
 {
-    char type[32];
-    snprintf(type, sizeof type, "type is %u,", LLCLF_TYPE_SCATTERED);
-    if (strstr(llcl_last_error(), type) != NULL)
+    if (library_names("type", LLCLF_TYPE_SCATTERED))
         return llclf_scattered;
-    snprintf(type, sizeof type, "type is %u,", LLCLF_TYPE_OF_TWO);
-    return strstr(llcl_last_error(), type) != NULL
+    return library_names("type", LLCLF_TYPE_OF_TWO)
                ? "`send` and `receive` are arrays of different types, or of elements of different lengths"
                : NULL;
 }
@@ -56,6 +68,8 @@ void llclf_finish(const char *name, llcl_status_t answer, llcl_status_t *status)
 
 void llclf_refuse(const char *name, const char *sentence, llcl_status_t *status)
 {
+    llcl_world_t *none;
+    (void)llcl_world_create(REFUSED, &none);
     refusal = sentence;
     end(name, LLCL_ERR_INVALID, status);
 }
