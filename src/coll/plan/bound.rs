@@ -89,7 +89,7 @@ impl Plan {
             );
         };
         // Steps of a round that is under way use the present places.
-        if !self.is_settled(self.rounds.load(Ordering::Relaxed)) {
+        if !self.is_settled(self.round()) {
             fail!(ERR_STATE, "the plan's previous round has not been waited for");
         }
         // Places that were checked before are not checked again: if a region was freed since, the
@@ -106,7 +106,7 @@ impl Plan {
     /// Sets the user's function for the next rounds. Does nothing while a round is under way.
     pub fn use_function(&self, function: Reduction, data: *mut c_void) {
         if let Some(Combiner::User(user, _)) = &self.stage.combiner
-            && self.is_settled(self.rounds.load(Ordering::Relaxed))
+            && self.is_settled(self.round())
         {
             user.set(function, data);
         }

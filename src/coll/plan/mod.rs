@@ -16,6 +16,8 @@ pub mod make;
 mod policy;
 mod quiet;
 mod start;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod wait;
 mod work;
 
@@ -123,7 +125,9 @@ pub struct Plan {
     round_completion: Mutex<Completion>,
     policy: Policy,
     habits: Habits,
-    rounds: AtomicU32,
+    /// How many rounds were started. The low half is the number of the last one; it may wrap around,
+    /// as may all other numbers of rounds.
+    rounds: AtomicU64,
     opening: AtomicU32,
     opened: AtomicU32,
     settled: AtomicU32,
@@ -194,7 +198,7 @@ impl Plan {
             round_completion: Mutex::new(Completion::NOTHING),
             policy,
             habits: Habits::new(has_completion),
-            rounds: AtomicU32::new(0),
+            rounds: AtomicU64::new(0),
             opening: AtomicU32::new(0),
             opened: AtomicU32::new(0),
             settled: AtomicU32::new(0),
@@ -214,13 +218,13 @@ impl Plan {
     pub fn about(&self) -> (About, &[CString; 2], u64) {
         let copies = self.bound.as_ref().map_or(0, Bound::copied);
         let about = About { memory: self.about.memory + copies, ..self.about };
-        (about, &self.texts, self.rounds.load(Ordering::Relaxed).into())
+        (about, &self.texts, self.rounds.load(Ordering::Relaxed))
     }
 
     /// Whether the next round may be started: the round before has ended, and its end was reported
     /// to the user.
     pub fn may_start(&self) -> bool {
-        self.is_settled(self.rounds.load(Ordering::Relaxed))
+        self.is_settled(self.round())
     }
 
     /// Starts the next round with these buffers and this completion. Only for a plan that was made
@@ -293,15 +297,23 @@ impl Plan {
         }
     }
 
+    /// The number of the last round that was started.
+    #[inline(always)]
+    fn round(&self) -> u32 {
+        // Acquire: pairs with start(), for threads other than the one that starts and waits.
+        self.rounds.load(Ordering::Acquire) as u32
+    }
+
     /// The present round. None: it has ended and its completion has fired.
     fn under_way(&self) -> Result<Option<u32>> {
-        let round = self.rounds.load(Ordering::Relaxed);
+        let rounds = self.rounds.load(Ordering::Relaxed);
+        let round = rounds as u32;
         if !self.is_settled(round) || !self.has_ended(round) {
             return Ok(Some(round));
         }
         let outcome = Status(self.outcome.load(Ordering::Relaxed));
         match outcome {
-            Status::OK if round > 0 && self.on_complete.kind != completion::NONE => Ok(None),
+            Status::OK if rounds > 0 && self.on_complete.kind != completion::NONE => Ok(None),
             Status::OK => fail!(ERR_STATE, "the plan has not been started"),
             status => Err(failed(status)),
         }
@@ -375,7 +387,7 @@ impl Plan {
     /// Frees the plan at this rank. The thread that holds the last reference drops it.
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
         plan.must_be_settled()?;
-        let round = plan.rounds.load(Ordering::Relaxed);
+        let round = plan.round();
         if !plan.has_ended(round) {
             plan.wait_slowly(round, None)?;
         }

@@ -25,15 +25,16 @@ impl Plan {
     pub(super) fn begin(&self) -> Result<()> {
         self.services.must_be_open()?;
         let rounds = self.rounds.load(Ordering::Relaxed);
-        if !self.is_settled(rounds) {
+        if !self.is_settled(rounds as u32) {
             fail!(ERR_STATE, "the plan's previous round has not been waited for");
         }
         if let Some(status) = self.trouble() {
             return Err(failed(status));
         }
-        let round = rounds.wrapping_add(1);
+        let rounds = rounds + 1;
+        let round = rounds as u32;
         if self.policy.plain {
-            self.start_plain(round);
+            self.start_plain(rounds);
             return Ok(());
         }
         if self.policy.tasked {
@@ -44,7 +45,7 @@ impl Plan {
         if offload && self.inputs.is_empty() {
             self.opening.store(round, Ordering::Relaxed);
             if !self.policy.heavy {
-                self.start_light(round);
+                self.start_light(rounds);
                 self.announce();
                 return Ok(());
             }
@@ -54,7 +55,7 @@ impl Plan {
             self.habits.note_start(self.clock());
         }
         // Release: the input is ready; pairs with advance().
-        self.rounds.store(round, Ordering::Release);
+        self.rounds.store(rounds, Ordering::Release);
         self.announce();
         if offload && self.open(round, COPIED) && !self.policy.heavy {
             let mut worklist = Worklist::small(AT_START);
@@ -100,7 +101,8 @@ impl Plan {
 
     /// Starts a round of a plain plan and runs the steps that are ready.
     #[inline]
-    fn start_plain(&self, round: u32) {
+    fn start_plain(&self, rounds: u64) {
+        let round = rounds as u32;
         let me = self.stage.me;
         let queue = self.stage.members[me].session.queue(0);
         if !self.inputs.is_empty() && !self.bounce(self.inputs.iter().copied(), true) {
@@ -111,7 +113,7 @@ impl Plan {
         let mut mine = queue.activate_claimed(round.wrapping_sub(1), me);
         // Release: pairs with advance(); a thread that sees the number sees the active queue.
         self.opened.store(round, Ordering::Release);
-        self.rounds.store(round, Ordering::Release);
+        self.rounds.store(rounds, Ordering::Release);
         if self.policy.looks_at_the_clock(round) {
             self.habits.note_start(self.clock());
         }
@@ -133,7 +135,8 @@ impl Plan {
     /// each queue when it activates it, before other threads know of the round. It then runs the
     /// ready steps and releases all queues with one fence.
     #[inline(never)]
-    fn start_light(&self, round: u32) {
+    fn start_light(&self, rounds: u64) {
+        let round = rounds as u32;
         let (me, before) = (self.stage.me, round.wrapping_sub(1));
         let session = &self.stage.members[me].session;
         let mut held: [Option<Claim>; QUEUES] = [None; QUEUES];
@@ -142,7 +145,7 @@ impl Plan {
         }
         // Release: pairs with advance(); a thread that sees the number sees the active queues.
         self.opened.store(round, Ordering::Release);
-        self.rounds.store(round, Ordering::Release);
+        self.rounds.store(rounds, Ordering::Release);
         if self.policy.looks_at_the_clock(round) {
             self.habits.note_start(self.clock());
         }

@@ -94,7 +94,7 @@ impl Plan {
     #[cold]
     pub fn refuse(&self, status: Status) {
         let rounds = self.rounds.load(Ordering::Relaxed);
-        let reached = |finished: u32| finished.wrapping_sub(rounds) as i32 >= 0;
+        let reached = |finished: u32| finished.wrapping_sub(rounds as u32) as i32 >= 0;
         let is_over = |session: &Session| session.finished().all(|(_, finished)| reached(finished));
         let all_over = || self.stage.members.iter().all(|member| is_over(&member.session));
         let stays = || self.services.must_stay().is_ok();
@@ -106,7 +106,8 @@ impl Plan {
         if let Some(put_sender) = &self.stage.put_sender {
             // Ranks of other nodes fail only after they have ended the rounds in which this rank
             // took part.
-            put_sender.send_failed_after(&self.stage.members, status, rounds);
+            let after = (rounds > 0).then_some(rounds as u32);
+            put_sender.send_failed_after(&self.stage.members, status, after);
         }
         self.stage.fail(status);
     }

@@ -277,8 +277,7 @@ fn open_next(opening: &AtomicU32, round: u32) -> bool {
 
 impl Task for Plan {
     fn advance(&self) -> bool {
-        // Acquire: pairs with start().
-        let round = self.rounds.load(Ordering::Acquire);
+        let round = self.round();
         // The flag is cleared before the look, since steps that are left after the look set it
         // again.
         if self.left.load(Ordering::Relaxed) && self.left.swap(false, Ordering::AcqRel) {
@@ -335,7 +334,7 @@ impl Task for Plan {
             self.set_polling(false);
         }
         // This look finds signals that came before their senders could see that they must ring.
-        let round = self.rounds.load(Ordering::Acquire);
+        let round = self.round();
         let under_way = !self.round_end().is_closed(round);
         under_way
             && !(offload && self.waiting.load(Ordering::Relaxed))
@@ -350,7 +349,7 @@ impl Task for Plan {
     }
 
     fn is_idle(&self) -> bool {
-        let round = self.rounds.load(Ordering::Acquire);
+        let round = self.round();
         !self.parked.any()
             && (self.round_end().is_closed(round)
                 || self.policy.plain && self.unfinished(round).is_none())
@@ -361,13 +360,13 @@ impl Task for Plan {
     }
 
     fn is_worth_staying(&self) -> bool {
-        let rounds = self.rounds.load(Ordering::Relaxed);
+        let rounds = self.round();
         let used = self.watched.swap(rounds, Ordering::Relaxed) != rounds;
         used && self.policy.tasked && !self.policy.crowded && self.habits.is_away()
     }
 
     fn cancel(&self, status: Status) {
-        let round = self.rounds.load(Ordering::Acquire);
+        let round = self.round();
         self.close(round);
         self.end(round, status);
         self.end_if_quiet(true);

@@ -181,8 +181,8 @@ impl PutReceiver {
         let (Some(owner), Ok(at)) = (owner, found) else { return };
         let stage = owner.stage();
         match PlanMessage::decode(words) {
-            Some(PlanMessage::Failed(status, 0)) => state.handled(Err(status)),
-            Some(PlanMessage::Failed(status, round)) => {
+            Some(PlanMessage::Failed(status, None)) => state.handled(Err(status)),
+            Some(PlanMessage::Failed(status, Some(round))) => {
                 state.fail_after(round, status);
                 stage.routes.waiters().touched_anything();
                 self.background.call(true);

@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 pub enum PlanMessage {
     /// Bytes, and perhaps a signal.
     Put(Put),
-    /// The plan fails for a rank when it has ended this round. Round 0: it fails at once.
-    Failed(Status, u32),
+    /// The plan fails for a rank when it has ended this round; None: it fails at once.
+    Failed(Status, Option<u32>),
 }
 
 /// A part of a put.
@@ -64,13 +64,16 @@ pub enum Signal {
 pub const COPIED: u64 = 64 << 10;
 /// Value of the `space` byte that marks a Failed control message.
 const FAILED: u64 = 255;
+/// A bit beside the round of a Failed control message.
+const AFTER_ROUND: u64 = 1 << 32;
 
 impl PlanMessage {
     /// The control message as words.
     pub fn encode(self) -> Words {
         match self {
             PlanMessage::Failed(status, round) => {
-                [status.0 as u32 as u64, round.into(), FAILED << 32]
+                let round = round.map_or(0, |round| AFTER_ROUND | u64::from(round));
+                [status.0 as u32 as u64, round, FAILED << 32]
             }
             PlanMessage::Put(Put { space, offset, round, queue, sequence, signal }) => {
                 let (kind, to, number) = match signal {
@@ -92,7 +95,8 @@ impl PlanMessage {
     pub fn decode([offset, numbers, marks]: Words) -> Option<PlanMessage> {
         let byte = |at: u32| (marks >> at) as u8;
         if byte(32) == FAILED as u8 {
-            return Some(PlanMessage::Failed(Status(offset as u32 as i32), numbers as u32));
+            let round = (numbers & AFTER_ROUND != 0).then_some(numbers as u32);
+            return Some(PlanMessage::Failed(Status(offset as u32 as i32), round));
         }
         let number = (numbers >> 32) as u32;
         let (space, queue, to) = (byte(32), byte(40), byte(48));
@@ -129,7 +133,7 @@ struct Answers {
 impl Answers {
     /// The command queue may be full, and its commands may be ending just now. Then the message is
     /// parked.
-    fn send_failed(&self, peer: u32, name: u64, (status, round): (Status, u32)) {
+    fn send_failed(&self, peer: u32, name: u64, (status, round): (Status, Option<u32>)) {
         let words = PlanMessage::Failed(status, round).encode();
         self.services.send_control_or_park(peer, name, words);
     }
@@ -162,7 +166,7 @@ impl Ended for WriteEnd {
             }
             // The receiver does not know that the bytes were refused. Its plan fails, and it
             // reports that to this rank, too.
-            None => self.answers.send_failed(peer, self.name, (status, 0)),
+            None => self.answers.send_failed(peer, self.name, (status, None)),
         }
         self.answers.ended(peer, bytes, status);
     }
@@ -246,12 +250,13 @@ impl PutSender {
     /// Sends to the ranks of other nodes, once, that the plan has failed.
     pub fn send_failed(&self, members: &Members, status: Status) {
         if !self.failure_sent.swap(true, Ordering::Relaxed) {
-            self.send_failed_after(members, status, 0);
+            self.send_failed_after(members, status, None);
         }
     }
 
-    /// Sends to the ranks of other nodes that the plan fails when they have ended `round`.
-    pub fn send_failed_after(&self, members: &Members, status: Status, round: u32) {
+    /// Sends to the ranks of other nodes that the plan fails when they have ended `round`; None: at
+    /// once.
+    pub fn send_failed_after(&self, members: &Members, status: Status, round: Option<u32>) {
         self.failure_sent.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
             self.answers.send_failed(member.peer, self.name, (status, round));
@@ -290,7 +295,7 @@ mod tests {
     #[test]
     fn the_failure_of_a_copied_write_is_told_even_if_the_command_queue_is_full() {
         let status = Status::ERR_KEY;
-        comes_from_a_full_queue(PlanMessage::Failed(status, 0).encode(), move |services| {
+        comes_from_a_full_queue(PlanMessage::Failed(status, None).encode(), move |services| {
             let answers = PutSender::new(services.clone(), NAME, 0).answers;
             WriteEnd { answers, name: NAME, queue: None }.ended(0, 0, status);
         });
@@ -309,8 +314,10 @@ mod tests {
         let signals = [Signal::Nothing, Signal::Word(6, u32::MAX), Signal::Cell(5, 70_000)];
         let puts = signals.map(|signal| PlanMessage::Put(put(signal)));
         let failed =
-            [PlanMessage::Failed(Status::ERR_KEY, 0), PlanMessage::Failed(Status::ERR_CANCELED, 9)];
-        for what in puts.into_iter().chain(failed) {
+            [(Status::ERR_KEY, None), (Status::ERR_CANCELED, Some(0)), (Status::ERR_KEY, Some(9))];
+        for what in
+            puts.into_iter().chain(failed.map(|(status, round)| PlanMessage::Failed(status, round)))
+        {
             assert_eq!(PlanMessage::decode(what.encode()), Some(what));
         }
         assert_eq!(PlanMessage::decode([0, 0, 3 << 56]), None);
