@@ -183,8 +183,13 @@ impl Poster {
             }
             let write = write_of(send);
             // SAFETY: the payload is the caller's, valid during the call.
-            if unsafe { by_caller::attempt(&self.routes, &write, local)? } != Outcome::Done {
-                return self.am_queue(send, message_sender, local, tag);
+            let written = unsafe { by_caller::attempt(&self.routes, &write, local) };
+            let written = written.and_then(|outcome| match outcome {
+                Outcome::Done => Ok(true),
+                _ => self.am_queue(send, message_sender, local, tag).map(|()| false),
+            });
+            if !written.inspect_err(|_| message_sender.give_turn_back())? {
+                return Ok(());
             }
         }
         let address = if send.kind == BULK { send.source } else { send.destination };

@@ -85,8 +85,8 @@ fn a_response_that_has_come_and_not_been_handled_counts_as_such() {
 }
 
 /// A call that sends tries several ways. A thread whose share is used up gets a new one after
-/// REFUSALS calls, however many ways a call has tried. A call that finds no slot takes nothing of
-/// the share.
+/// REFUSALS calls, however many ways a call has tried. A call that finds no slot, or whose payload
+/// cannot be written, takes nothing of the share.
 #[test]
 fn a_call_counts_one_refusal_or_one_message_that_is_sent() {
     let (context, count, end) = (world_of_one(true), AtomicU64::new(0), AtomicU64::new(0));
@@ -95,6 +95,13 @@ fn a_call_counts_one_refusal_or_one_message_that_is_sent() {
     context.am_try(&to_self(ANSWER)).expect("a contact");
     let room = &context.routes.fabric().known_sender(0).expect("a contact").room;
     let call = || context.am_quickly(0, &EMPTY) || context.am_try(&to_self(ANSWER)).is_ok();
+    let payload = AtomicU64::new(0);
+    let fails = || {
+        let (message, key) = (to_self(ANSWER), ANY.0);
+        let source = Address { key, offset: payload.as_ptr() as u64 };
+        let long = Parameters { kind: LONG, payload_size: 8, source, ..*message };
+        context.am_try(&Send(long)).is_err_and(|error| error.status == Status::ERR_KEY)
+    };
     let sends = || {
         let sent = call();
         context.am_poll(2).expect("a poll");
@@ -108,6 +115,7 @@ fn a_call_counts_one_refusal_or_one_message_that_is_sent() {
         }
         // A thread of its own has a share of its own.
         let sender = scope.spawn(|| {
+            assert!((0..2 * SHARE).all(|_| fails()), "there is no region to write to");
             let sent = (0..SHARE).filter(|_| call()).count() as i32;
             while context.am_poll(64).expect("a poll") > 0 {}
             assert!((0..SHARE - sent).all(|_| sends()));
