@@ -8,6 +8,7 @@
 #include <atomic>
 #include <coroutine>
 #include <cstring>
+#include <exception>
 #include <future>
 #include <llcl.h>
 #include <memory>
@@ -49,9 +50,24 @@ template <auto End> struct ends {
     template <class Handle> void operator()(Handle *handle) const noexcept { (void)End(handle); }
 };
 
+/// Ends a context by llcl_finalize, except where an exception destroys its owner: the call would
+/// wait for the other ranks, which may wait for this one. The context then stays.
+class leaves {
+public:
+    void operator()(llcl_context_t *handle) const noexcept
+    {
+        if (std::uncaught_exceptions() <= exceptions_)
+            (void)llcl_finalize(handle);
+    }
+
+private:
+    /// Those that were under way when the context was made.
+    int exceptions_ = std::uncaught_exceptions();
+};
+
 /// Owners of handles. get() returns the C handle; reset() ends it earlier. The end of a context is
 /// collective (llcl_finalize).
-using context = std::unique_ptr<llcl_context_t, ends<llcl_finalize>>;
+using context = std::unique_ptr<llcl_context_t, leaves>;
 using region = std::unique_ptr<llcl_region_t, ends<llcl_region_free>>;
 using team = std::unique_ptr<llcl_team_t, ends<llcl_team_free>>;
 using plan = std::unique_ptr<llcl_coll_t, ends<llcl_coll_free>>;
