@@ -20,7 +20,7 @@ static void one_world(struct own_rank *me)
     uint32_t size = me->start->ranks, r;
     uint64_t *words;
     CHECK_OK(own_init(me, NULL, &context));
-    CHECK_EQUAL(me->rounds, 2);
+    CHECK_EQUAL(me->rounds, 3);
     CHECK_EQUAL(llcl_rank(context), me->rank);
     CHECK_EQUAL(llcl_size(context), size);
     CHECK_OK(llcl_region_allocate_shared(context, 8 * OWN_RANKS, &region, remotes));
@@ -84,6 +84,31 @@ static void a_bad_field(struct own_rank *me)
 static void a_bad_variable(struct own_rank *me)
 {
     refused_by_itself(me, "LLCL_AM_SLOTS", 0, 1, "LLCL_AM_SLOTS");
+}
+
+/* One that fails when it has joined refuses all; so does a second context, and the first one goes on. */
+static void refused_late(struct own_rank *me)
+{
+    llcl_context_t *context = NULL, *other = NULL;
+    int fails = me->rank == 1, turn;
+    for (turn = 0; turn < 2; turn++) {
+        CHECK(!fails || setenv("LLCL_PROGRESS_CPUS", "none", 1) == 0);
+        if (turn == 0)
+            CHECK_STATUS(own_init(me, NULL, &context), fails ? LLCL_ERR_INVALID : LLCL_ERR_SYSTEM);
+        else
+            CHECK_STATUS(llcl_context_duplicate(context, NULL, &other), fails ? LLCL_ERR_INVALID : LLCL_ERR_SYSTEM);
+        CHECK(strstr(llcl_last_error(), fails ? "LLCL_PROGRESS_CPUS" : "rank 1 cannot join") != NULL);
+        CHECK_EQUAL(me->rounds, turn == 0 ? 3 : 6);
+        CHECK(unsetenv("LLCL_PROGRESS_CPUS") == 0);
+        if (turn == 0)
+            CHECK_OK(own_init(me, NULL, &context));
+    }
+    CHECK(other == NULL);
+    CHECK_OK(llcl_barrier(context));
+    CHECK_OK(llcl_context_duplicate(context, NULL, &other));
+    CHECK_OK(llcl_barrier(other));
+    CHECK_OK(llcl_finalize(other));
+    CHECK_OK(llcl_finalize(context));
 }
 
 static void no_file_of_choices(struct own_rank *me)
@@ -294,6 +319,7 @@ int main(void)
     own_ranks_succeed(3, a_bad_field);
     own_ranks_succeed(3, a_bad_variable);
     own_ranks_succeed(3, no_file_of_choices);
+    own_ranks_succeed(3, refused_late);
     own_ranks_succeed(3, no_place);
     own_ranks_succeed(3, twice_the_same_number);
     own_ranks_succeed(3, strangers);

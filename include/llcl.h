@@ -399,7 +399,7 @@ typedef struct llcl_bootstrap_t {
     /** How many ranks there are, 1 to 4096; the same at each. */
     uint32_t size;
     /**
-     * llcl_init calls it two to four times, on the thread of the caller, with at most 300 bytes.
+     * llcl_init calls it up to four times, on the thread of the caller, with at most 300 bytes.
      * It may block, and must not call this library.
      */
     llcl_allgather_fn allgather;

@@ -85,7 +85,7 @@ pub struct llcl_bootstrap_t {
     pub rank: u32,
     /// How many ranks there are, 1 to 4096; the same at each.
     pub size: u32,
-    /// llcl_init calls it two to four times, on the thread of the caller, with at most 300 bytes.
+    /// llcl_init calls it up to four times, on the thread of the caller, with at most 300 bytes.
     /// It may block, and must not call this library.
     pub allgather: llcl_allgather_fn,
     /// llcl_abort and llcl_exit call it, on the thread of their caller. NULL: the lowest rank of

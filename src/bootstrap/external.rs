@@ -10,6 +10,9 @@
 //! | 3, several machines only | whether a wire can join them |
 //! | 4, several machines only | each rank's card, which the hubs keep for their ranks |
 //!
+//! The last round, the fourth or of one machine a third, also says whether each rank has made its
+//! context.
+//!
 //! Ranks are on one machine if they can pass a descriptor to each other. Ranks with the same boot
 //! id (or the same number in `LLCL_NODE_ID`) try to reach the lowest of them, then the next. A rank
 //! in a network namespace of its own reaches none, and so counts as a machine of its own.
@@ -257,6 +260,11 @@ fn reach_hub(cards: &[Card], rank: u32) -> Result<Option<(u32, OwnedFd)>> {
         };
     }
     Ok(None)
+}
+
+/// The last round of one machine: an error if a rank has failed to make what it needs.
+pub(super) fn all_have<T>(handed: &Handed<'_>, made: &Result<T>) -> Result<()> {
+    agree(handed, made, 0).map(drop)
 }
 
 /// The last round of several machines: gathers the cards of all ranks, of which this rank's is

@@ -104,9 +104,12 @@ impl Bootstrap {
         }
         let external::Place { end, host, hub_requests, hubs } = external::join(handed, ready)?;
         let client = Client::join(end, rank, size, handed.processes);
-        if client.is_err() && hubs.is_some() {
-            // The other ranks wait for this one in the round of gather_cards().
-            external::gather_cards(handed, &[], &client)?;
+        if client.is_err() {
+            // The other ranks wait for this one in the round of exchange_cards().
+            match hubs.is_some() {
+                true => external::gather_cards(handed, &[], &client).map(drop)?,
+                false => external::all_have(handed, &client)?,
+            }
         }
         let link = Link::Hub(client?);
         let joined = Bootstrap::of(rank, size, link);
@@ -123,16 +126,17 @@ impl Bootstrap {
         }
     }
 
-    /// Sends the card of each rank to the ranks of other machines. Collective over the ranks of
-    /// another launcher. `made`: an error if this rank has failed to make what it needs; then no
-    /// rank has a world.
+    /// The last round of the ranks of another launcher, which is collective. `made`: an error if
+    /// this rank has failed to make what it needs; then no rank has a world. Sends the card of each
+    /// rank to the ranks of other machines.
     pub fn exchange_cards<T>(&self, handed: &Handed<'_>, made: &Result<T>) -> Result<()> {
-        if self.hubs.is_some() {
-            let own = lock(&self.published).clone();
-            let cards = external::gather_cards(handed, &own, made)?;
-            if let Some(hub_requests) = &self.hub_requests {
-                hub_requests.set_cards(cards);
-            }
+        if self.hubs.is_none() {
+            return external::all_have(handed, made);
+        }
+        let own = lock(&self.published).clone();
+        let cards = external::gather_cards(handed, &own, made)?;
+        if let Some(hub_requests) = &self.hub_requests {
+            hub_requests.set_cards(cards);
         }
         Ok(())
     }
