@@ -86,7 +86,8 @@ static void a_bad_variable(struct own_rank *me)
     refused_by_itself(me, "LLCL_AM_SLOTS", 0, 1, "LLCL_AM_SLOTS");
 }
 
-/* One that fails when it has joined refuses all; so does a second context, and the first one goes on. */
+/* One that fails when it has joined refuses all, in a second context, too; the first one goes
+ * on. */
 static void refused_late(struct own_rank *me)
 {
     llcl_context_t *context = NULL, *other = NULL;

@@ -1,6 +1,6 @@
-/* llcl.hpp: an exception that destroys a context's owner while another rank waits for this one ends the job,
- * and no rank waits for ever. An owner that is destroyed in order ends its context, also one that was made
- * while an exception is under way.
+/* llcl.hpp: an exception that destroys a context's owner while another rank waits for this one
+ * ends the job, and no rank waits for ever. An owner that is destroyed in order ends its context,
+ * also one that was made while an exception is under way.
  * ranks: 2
  * modes: auto
  * exit: 7

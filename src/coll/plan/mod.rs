@@ -125,8 +125,8 @@ pub struct Plan {
     round_completion: Mutex<Completion>,
     policy: Policy,
     habits: Habits,
-    /// How many rounds were started. The low half is the number of the last one; it may wrap around,
-    /// as may all other numbers of rounds.
+    /// How many rounds were started. The low half is the number of the last one, which may wrap
+    /// around, as may all other numbers of rounds.
     rounds: AtomicU64,
     opening: AtomicU32,
     opened: AtomicU32,
