@@ -221,9 +221,10 @@ pub unsafe extern "C" fn llcl_region_allocate_shared(
 ///
 /// `context`: a live context. `address`: the first byte; it must stay valid until llcl_region_free
 /// has answered LLCL_OK. If this process may only read the memory, peers may read it, but a write
-/// or an atomic of a peer may end this process by SIGSEGV. For atomics of n bytes it must be aligned to n. `size`: bytes, at least 1.
-/// Regions may overlap. `flags`: 0 (see LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region
-/// goes; ended by llcl_region_free or with the context.
+/// or an atomic of a peer may end this process by SIGSEGV. For atomics of n bytes it must be
+/// aligned to n. `size`: bytes, at least 1. Regions may overlap. `flags`: 0 (see
+/// LLCL_REGION_DEVICE_ATOMICS). `region`: where the new region goes; ended by llcl_region_free or
+/// with the context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, size 0 or unknown flags; LLCL_ERR_UNSUPPORTED: `flags` has
 /// LLCL_REGION_DEVICE_ATOMICS, and no network of the job has such atomics; LLCL_ERR_RANGE: the
 /// memory would leave the address space; LLCL_ERR_NO_MEMORY: as many regions exist as the
