@@ -237,5 +237,10 @@ struct far_place {
     llcl_remote_t remote;
 };
 struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size);
+/* Like gexl_put and gexl_get, but if they return true, the bytes are there only after
+ * accesses_end() for this rank. */
+bool put_begin(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size);
+bool get_begin(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size);
+void accesses_end(gex_TM_t tm, gex_Rank_t rank);
 
 #endif

@@ -1,5 +1,5 @@
 /* Vector, indexed and strided accesses: loops of copies if the memory is mapped, otherwise loops of
- * puts and gets. */
+ * puts and gets, which are under way together. */
 #include "internal.h"
 
 #include <string.h>
@@ -55,6 +55,7 @@ static void complete(gex_TM_t tm, gex_Rank_t rank) {
 
 static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const struct list *from) {
     size_t i = 0, j = 0, in_to = 0, in_from = 0;
+    bool begun = false;
     if (total(to) != total(from)) {
         fatal("an access to %zu bytes from %zu bytes", total(to), total(from));
     }
@@ -63,10 +64,13 @@ static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const
         size_t size = room < have ? room : have;
         if (size) {
             char *destination = piece_at(to, i) + in_to, *source = piece_at(from, j) + in_from;
-            if (to->remote) {
-                gex_RMA_PutBlocking(tm, rank, destination, source, size, 0);
+            unsigned char *here;
+            if (gexl_inside(tm, rank, to->remote ? destination : source, size, &here)) {
+                __atomic_thread_fence(__ATOMIC_ACQ_REL);
+                memcpy(to->remote ? (char *)here : destination, to->remote ? source : (char *)here, size);
             } else {
-                gex_RMA_GetBlocking(tm, destination, rank, source, size, 0);
+                begun |= to->remote ? put_begin(tm, rank, destination, source, size)
+                                    : get_begin(tm, destination, rank, source, size);
             }
         }
         in_to += size;
@@ -77,6 +81,9 @@ static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const
         if (in_from == length_at(from, j)) {
             j++, in_from = 0;
         }
+    }
+    if (begun) {
+        accesses_end(tm, rank);
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     complete(tm, rank);
@@ -127,9 +134,9 @@ static void copy_element(const struct grid *g, char *to, const char *from) {
     if (g->carrier == COPY) {
         memcpy(to, from, g->element);
     } else if (g->carrier == PUT) {
-        gexl_put(g->tm, g->rank, to, from, g->element);
+        put_begin(g->tm, g->rank, to, from, g->element);
     } else {
-        gexl_get(g->tm, to, g->rank, from, g->element);
+        get_begin(g->tm, to, g->rank, from, g->element);
     }
 }
 
@@ -152,10 +159,13 @@ static void copy_grid(const struct grid *g) {
             level++;
         }
         if (level >= g->levels) {
-            return;
+            break;
         }
         to += g->to_strides[level];
         from += g->from_strides[level];
+    }
+    if (g->carrier != COPY) {
+        accesses_end(g->tm, g->rank);
     }
 }
 
