@@ -2,7 +2,7 @@
  * 0 measures. Rank 1 sleeps during the library's reads, writes, atomics and messages. During the
  * MPI's own calls it is inside MPI, which makes progress there only. A ratio above 1 means that the
  * library is slower (us, ns) or faster (k/s, MB/s). bench_c/peers/wire starts this program. */
-#include <llcl_mpi.h>
+#include "mpi_wire.h"
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
 #endif
@@ -20,29 +20,29 @@
 #define BCAST_NAME "MPIX_Bcast_init, MPI_Start"
 #endif
 
-enum { LARGE = 1 << 20, THREADS = 15, DEPTH = 16, TAG = 7, WINDOW = 4, HANDLER = 3 };
-enum { LATENCIES = 500, WARM = 5000, TRANSFERS = 32, POSTS = 300, ROUNDS = 200, SENT = 1000 };
+enum { THREADS = 15, DEPTH = 16, WINDOW = 4 };
+enum { LATENCIES = 500, WARM = 5000, TRANSFERS = 32, ROUNDS = 200, SENT = 1000 };
 
-static llcl_context_t *context;
-static llcl_remote_t all[2];
+llcl_context_t *context;
+llcl_remote_t all[2];
 static MPI_Win window;
 static char *large;
 static double until, late; /* late: 99 of 100 calls of the last latency() were faster */
 
-static double now(void)
+double now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-static int by_size(const void *a, const void *b)
+int by_size(const void *a, const void *b)
 {
     double left = *(const double *)a, right = *(const double *)b;
     return (left > right) - (left < right);
 }
 
-static llcl_read_params_t read_of(void *where, size_t size)
+llcl_read_params_t read_of(void *where, size_t size)
 {
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
     get.peer = 1;
@@ -219,7 +219,7 @@ static double rate(void *(*run)(void *), int threads, double seconds, double *sh
     return (double)sum / (now() - begin);
 }
 
-/* ---- large transfers, posting, broadcasts ---- */
+/* ---- large transfers, broadcasts ---- */
 
 /* Bytes per second of reads of 1 MiB, or of MPI_Irecv and MPI_Isend, with WINDOW operations under
  * way, after a turn to warm up. */
@@ -244,29 +244,6 @@ static double bandwidth(int ours)
             MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
     }
     return (double)TRANSFERS * WINDOW * LARGE / (now() - begin);
-}
-
-/* The median time of a post, in nanoseconds. The operation ends before the next post. */
-static double post(int ours)
-{
-    static double took[POSTS];
-    uint64_t word = 0;
-    for (int turn = 0; turn < POSTS; turn++) {
-        llcl_read_params_t get = read_of(&word, 8);
-        MPI_Request request;
-        double begin = now();
-        if (ours)
-            LLCL_CHECK(llcl_read_async(context, &get));
-        else
-            MPI_Isend(&word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
-        took[turn] = 1e9 * (now() - begin);
-        if (ours)
-            LLCL_CHECK(llcl_flush(context, 1));
-        else
-            MPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
-    qsort(took, POSTS, sizeof *took, by_size);
-    return took[POSTS / 2];
 }
 
 /* Collective: microseconds of a broadcast. The two ranks are the root in turn, so that each waits
@@ -347,12 +324,10 @@ static void answer(void)
             MPI_Isend(large, LARGE, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request[at]);
         MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
     }
-    for (int turn = 0; turn < POSTS; turn++)
-        MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-static void row(const char *what, double ours, double theirs, const char *unit, const char *whose)
+void row(const char *what, double ours, double theirs, const char *unit, const char *whose)
 {
     printf("%-34s %10.3f %10.3f %-6s %6.2f  %s\n", what, ours, theirs, unit, ours / theirs, whose);
     fflush(stdout);
@@ -364,7 +339,7 @@ static void measure(void)
     uint64_t over = 1;
     double read = latency(our_read), write = latency(our_write), add = latency(our_fetch_add);
     double eight = rate(our_reads, 8, seconds, NULL), fifteen = rate(our_reads, 15, seconds, &share);
-    double blocking = rate(our_blocking_reads, 8, seconds, NULL), messages, bytes, posted = post(1);
+    double blocking = rate(our_blocking_reads, 8, seconds, NULL), messages, bytes;
     bytes = bandwidth(1);
     memset(large, 0, 8);
     our_write((uint64_t *)large);
@@ -380,7 +355,6 @@ static void measure(void)
     row("8 B read", read, latency(two_sided), "us", "two-sided round trip");
     row("8 threads, messages", messages / 1e3, rate(their_messages, 8, 0, NULL) / 1e3, "k/s", "MPI_Send");
     row("1 MiB, 4 under way", bytes / 1e6, bandwidth(0) / 1e6, "MB/s", "MPI_Isend, MPI_Irecv");
-    row("8 B, cost of posting", posted, post(0), "ns", "MPI_Isend");
     row("8 B read", read, latency(their_get), "us", "MPI_Get, MPI_Win_flush");
     row("8 B write", write, latency(their_put), "us", "MPI_Put, MPI_Win_flush");
     row("8 B fetch and add", add, latency(their_fetch_and_op), "us", "MPI_Fetch_and_op, MPI_Win_flush");
@@ -422,6 +396,7 @@ int main(int argc, char **argv)
         LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
         answer();
     }
+    pairs(rank);
     for (int at = 0; at < 2; at++) {
         double ours = our_broadcast(sizes[at]);
 #ifdef BCAST_INIT

@@ -1,0 +1,154 @@
+/* The part of mpi_wire that measures the library and MPI in short turns, one behind the other, since
+ * the machine is faster at some times than at others. Both ranks take part. */
+#include "mpi_wire.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TURNS = 60, POSTS = 20, WARM = 5, WINDOW = 64, LONGEST = 32 << 10, ROUNDS = 3 };
+
+static uint64_t came; /* messages of streams that this rank has handled */
+
+static void meet(void)
+{
+    LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
+}
+
+static double middle(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_size);
+    return values[count / 2];
+}
+
+/* ---- posts ---- */
+
+/* The median time of a post, in nanoseconds, in a few of them. Each operation ends before the next
+ * post. The first ones find their code and data in no cache. */
+static double post(int ours)
+{
+    double took[POSTS];
+    uint64_t word = 0;
+    for (int turn = -WARM; turn < POSTS; turn++) {
+        llcl_read_params_t get = read_of(&word, 8);
+        MPI_Request request;
+        double begin = now();
+        if (ours)
+            LLCL_CHECK(llcl_read_async(context, &get));
+        else
+            MPI_Isend(&word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
+        took[turn < 0 ? 0 : turn] = 1e9 * (now() - begin);
+        if (ours)
+            LLCL_CHECK(llcl_flush(context, 1));
+        else
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    return middle(took, POSTS);
+}
+
+static void posts(int rank)
+{
+    double ours[TURNS], theirs[TURNS], more[TURNS];
+    for (int turn = 0; turn < TURNS; turn++) {
+        char word[8];
+        if (rank == 0)
+            ours[turn] = post(1);
+        meet(); /* rank 1 sleeps until then */
+        if (rank == 0)
+            theirs[turn] = post(0);
+        for (int at = 0; rank == 1 && at < WARM + POSTS; at++)
+            MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        meet();
+        if (rank == 0)
+            more[turn] = ours[turn] - theirs[turn];
+    }
+    if (rank == 0) {
+        double less = middle(more, TURNS);
+        row("8 B, cost of posting", middle(ours, TURNS), middle(theirs, TURNS), "ns", "MPI_Isend");
+        printf("%-34s %10.0f %10s ns, quartiles %.0f and %.0f, of %d turns\n", "  more than MPI_Isend", less, "",
+               more[TURNS / 4], more[TURNS * 3 / 4], TURNS);
+    }
+}
+
+/* ---- streams of messages ---- */
+
+static void on_message(llcl_am_t *message, void *data)
+{
+    (void)message, (void)data;
+    __atomic_fetch_add(&came, 1, __ATOMIC_RELEASE);
+}
+
+/* Sends `count` messages. */
+static void send(uint32_t peer, const char *bytes, size_t size, int count)
+{
+    llcl_am_params_t message = LLCL_AM_PARAMS_INIT;
+    message.peer = peer;
+    message.id = STREAM;
+    message.payload = bytes;
+    message.payload_size = size;
+    while (count-- > 0)
+        LLCL_CHECK(llcl_am_async(context, &message));
+}
+
+static void await(uint64_t count)
+{
+    LLCL_CHECK(llcl_wait_word(context, &came, count, -1));
+    came = 0;
+}
+
+/* WINDOW messages to rank 1, and one back. */
+static void our_window(int rank, const char *bytes, size_t size)
+{
+    if (rank == 0)
+        send(1, bytes, size, WINDOW);
+    await(rank == 0 ? 1 : WINDOW);
+    if (rank == 1)
+        send(0, bytes, 8, 1);
+}
+
+static void their_window(int rank, char *bytes, int size)
+{
+    MPI_Request request[WINDOW];
+    for (int at = 0; at < WINDOW; at++)
+        if (rank == 0)
+            MPI_Isend(bytes, size, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request[at]);
+        else
+            MPI_Irecv(bytes + (size_t)at * LONGEST, size, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request[at]);
+    MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
+    if (rank == 0)
+        MPI_Recv(bytes, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+        MPI_Send(bytes, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+}
+
+static void stream(int rank, char *bytes, size_t size)
+{
+    double rates[2][TURNS]; /* of the library and of MPI */
+    for (int turn = -1; turn < TURNS; turn++)
+        for (int theirs = 0; theirs < 2; theirs++) {
+            double begin;
+            meet();
+            begin = now();
+            for (int round = 0; round < ROUNDS; round++)
+                if (theirs)
+                    their_window(rank, bytes, (int)size);
+                else
+                    our_window(rank, bytes, size);
+            rates[theirs][turn < 0 ? 0 : turn] = ROUNDS * WINDOW * (double)size / (now() - begin);
+        }
+    if (rank == 0) {
+        char what[40];
+        snprintf(what, sizeof what, "messages of %zu B, 64 in a row", size);
+        row(what, middle(rates[0], TURNS) / 1e6, middle(rates[1], TURNS) / 1e6, "MB/s", "MPI_Isend, MPI_Irecv");
+    }
+}
+
+void pairs(int rank)
+{
+    static const size_t sizes[] = {2048, 8192, 16384, LONGEST};
+    char *bytes = calloc(WINDOW, LONGEST);
+    LLCL_CHECK(llcl_am_register(context, STREAM, on_message, NULL));
+    posts(rank);
+    for (int at = 0; at < 4; at++)
+        stream(rank, bytes, sizes[at]);
+    free(bytes);
+}
