@@ -25,11 +25,14 @@
 //!    back to sleep. The source that woke it is then disarmed, and no thread has seen its work.
 
 use crate::engine::role::{Held, Role};
+use crate::transport::carrier::Polled;
 use crate::util::sync::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 #[cfg(all(test, loom))]
 mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 /// Rounds that a helping thread works before it rings for the progress thread and leaves.
 pub const ROUNDS: usize = if cfg!(loom) { 3 } else { 16 };
@@ -189,6 +192,20 @@ impl<W: Work> Handover<W> {
         if !self.leave(work, around) {
             self.help(around);
         }
+    }
+
+    /// Does a round after a poll of a wire, whose result is given, and gives the role up as
+    /// finish() does. Returns whether the round found work. After messages only it does none:
+    /// handlers wait for these messages, and leave() finds the work of the sources, too.
+    pub fn finish_after_poll(
+        &self,
+        mut work: Held<'_, W>,
+        around: &W::Around,
+        polled: Option<Polled>,
+    ) -> bool {
+        let worked = polled != Some(Polled::Messages) && work.round(around) > 0;
+        self.finish(work, around);
+        worked
     }
 
     /// One turn of the progress thread: a burst, so that work that comes within a microsecond finds

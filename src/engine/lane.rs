@@ -308,12 +308,9 @@ impl Lane {
         }
         // The role first, if it is free: frames that are polled while a thread holds it wake no
         // other thread.
-        let Some(mut work) = self.handover.take() else { return poll(fabric).is_any() };
+        let Some(work) = self.handover.take() else { return poll(fabric).is_any() };
         let polled = (0..looks()).map(|_| poll(fabric)).find(|polled| polled.is_any());
-        // Messages wait for handlers, and a round would delay these. What the lane finds in its
-        // next round, if there is anything, finish() finds, too.
-        let worked = polled != Some(Polled::Messages) && work.round(&self.routes) > 0;
-        self.finish(work);
+        let worked = self.handover.finish_after_poll(work, self, polled);
         polled.is_some() || worked
     }
 
