@@ -1,5 +1,5 @@
-/* The part of mpi_wire that measures the library and MPI in short turns, one behind the other, since
- * the machine is faster at some times than at others. Both ranks take part. */
+/* The part of mpi_wire that measures the library and MPI in short turns, one behind the other: the
+ * machine is faster at some times than at others. Both ranks take part. */
 #include "mpi_wire.h"
 #include <stdio.h>
 #include <stdlib.h>
