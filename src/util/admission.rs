@@ -8,7 +8,8 @@
 //! order in which they came.
 
 use crate::util::bell::Bell;
-use std::cell::Cell;
+use crate::util::own_word::own_word;
+use std::ptr::without_provenance;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -32,9 +33,21 @@ pub const SHARE: i32 = 8192;
 /// locked out.
 pub const REFUSALS: i32 = 8;
 
-thread_local! {
-    /// How many commands of this thread's share are left; below 0 it counts the refusals.
-    static LEFT: Cell<i32> = const { Cell::new(SHARE) };
+own_word! {
+    /// The number of commands that the thread has posted of its share, as an address; each refusal
+    /// behind the share counts as one more.
+    posted, "rs_llcl_posted", u8
+}
+
+/// How many commands of this thread's share are left; below 0 it counts the refusals.
+#[inline(always)]
+fn left() -> i32 {
+    SHARE - posted::get().addr() as i32
+}
+
+#[inline(always)]
+fn set_left(left: i32) {
+    posted::set(without_provenance((SHARE - left) as usize));
 }
 
 /// Threads that wait for room.
@@ -61,7 +74,7 @@ impl Admission {
             self.bell.wait(ticket, Some(longest));
         }
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        LEFT.set(SHARE);
+        set_left(SHARE);
         end
     }
 
@@ -72,17 +85,28 @@ impl Admission {
         !self.is_wanted() || spend(refusal)
     }
 
+    /// The beginning of admits(), in few steps, for a caller that has seen threads wait. False: the
+    /// thread's share is used up, and nothing has changed.
+    #[inline(always)]
+    pub fn admits_in_share(&self) -> bool {
+        let left = left();
+        if left > 0 {
+            set_left(left - 1);
+        }
+        left > 0
+    }
+
     /// The post that admits() has admitted has found no room: it does not count.
     pub fn give_back(&self) {
         if self.is_wanted() {
-            LEFT.set((LEFT.get() + 1).min(SHARE));
+            set_left((left() + 1).min(SHARE));
         }
     }
 
     /// If the calling thread has used its share: wakes the first thread of the line and waits at
     /// the end of the line. False: it has not used it.
     pub fn wait_for_turn(&self) -> bool {
-        if !self.is_wanted() || LEFT.get() > 0 {
+        if !self.is_wanted() || left() > 0 {
             return false;
         }
         self.announce();
@@ -90,7 +114,7 @@ impl Admission {
         self.waiting.fetch_add(1, Ordering::SeqCst);
         self.bell.wait(ticket, Some(LONGEST_TURN));
         self.waiting.fetch_sub(1, Ordering::Relaxed);
-        LEFT.set(SHARE);
+        set_left(SHARE);
         true
     }
 
@@ -145,8 +169,8 @@ pub fn after_one(left: i32, refusal: Refusal) -> i32 {
 /// Takes one command of the thread's share. False: the share is used up.
 #[inline(never)]
 fn spend(refusal: Refusal) -> bool {
-    let left = LEFT.get();
-    LEFT.set(after_one(left, refusal));
+    let left = left();
+    set_left(after_one(left, refusal));
     left > 0
 }
 

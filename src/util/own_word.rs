@@ -3,8 +3,8 @@
 //! To read a thread-local variable of a shared library takes a call, for which registers must be
 //! saved. On x86-64 eight bytes of the initial thread-local block need one load instead
 //! (docs/decisions/0002-unmapping.md has the gain). A library that is loaded at run time gets only
-//! a small part of that block. So there are only two such words: the thread's pin, and the callback
-//! that the thread runs.
+//! a small part of that block. So there are only three such words: the thread's pin, the callback
+//! that the thread runs, and what the thread has posted of its share.
 
 /// Makes `mod $name` with `get()` and `set()` of a pointer, null at first. `$symbol`: its name for
 /// the linker.

@@ -78,9 +78,12 @@ impl MessageSender<'_> {
     /// so a refusal counts.
     #[inline(always)]
     pub fn admits(&self, is_last: bool) -> bool {
+        let sleepers = self.message_area.head.credit.sleepers();
         // Both counts are combined so that one branch suffices.
-        let waiting = u64::from(self.room.waiting()) | self.message_area.head.credit.sleepers();
-        waiting == 0 || self.has_turn(is_last)
+        let waiting = u64::from(self.room.waiting()) | sleepers;
+        // While threads of this process alone wait, a thread in its turn takes few steps: the call
+        // of has_turn() takes half as many instructions as the sending of a short message.
+        waiting == 0 || sleepers == 0 && self.room.admits_in_share() || self.has_turn(is_last)
     }
 
     /// The rest of admits(), while threads of this process or of others wait.
