@@ -56,6 +56,9 @@ impl<'a> Blocking<'a> {
         if core_is_shared() || self.lane.routes().fabric().has_silent_wire() {
             // On a shared core several rounds would only delay the threads for which this thread
             // waits. On a silent wire only help_others() polls the wire.
+            if self.may_handle() {
+                self.dispatcher.note_waiting();
+            }
             if !done() && self.help_others_or(&done) {
                 backoff.renew();
             }

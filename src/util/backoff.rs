@@ -45,6 +45,12 @@ pub fn core_is_shared() -> bool {
     KEEP.get().is_zero()
 }
 
+/// Makes the calling thread share its core, as its last yields would tell it, or not.
+#[cfg(test)]
+pub fn share_core(shared: bool) {
+    KEEP.set(if shared { Duration::ZERO } else { PAUSES });
+}
+
 /// How often a thread that polls a wire looks in a row: to read the clock and to hand a role over
 /// take as long as a look. On a shared core only once.
 pub fn looks() -> u32 {

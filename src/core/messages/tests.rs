@@ -3,6 +3,7 @@ use crate::core::context::Place;
 use crate::engine::messages::message::Message;
 use crate::transport::address::Address;
 use crate::util::admission::{REFUSALS, SHARE};
+use crate::util::backoff::{Backoff, share_core};
 use crate::util::config::Config;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -127,5 +128,54 @@ fn a_call_counts_one_refusal_or_one_message_that_is_sent() {
         room.announce();
         end_of_sender.expect("one refusal for each call");
     });
+    context.finalize(None).status.expect("the end");
+}
+
+/// A thread that waits on a shared core helps in single rounds. Without this note `llcl-handlers`
+/// did not nap meanwhile: the two took the role from each other, and each message that
+/// `llcl-handlers` handled woke the waiting thread.
+#[test]
+fn a_wait_on_a_shared_core_is_noted() {
+    let context = world_of_one(false);
+    let mut seen = 0;
+    context.dispatcher.nap_while_others_help(&mut seen);
+    assert!(!context.dispatcher.nap_while_others_help(&mut seen));
+    share_core(true);
+    context.blocking().help_until(&mut Backoff::new(Duration::ZERO), || false);
+    share_core(false);
+    assert!(context.dispatcher.nap_while_others_help(&mut seen));
+    context.finalize(None).status.expect("the end");
+}
+
+/// A poll that takes one message does not look for replies. Every so many such polls the turn of
+/// the messages ends, and a poll looks.
+#[test]
+fn a_reply_waits_for_few_polls_that_take_one_message() {
+    /// Turns of 32 requests and of 32 responses.
+    const MOST: u32 = 64;
+    let context = world_of_one(true);
+    let (answered, ended) = (AtomicU64::new(0), AtomicU64::new(0));
+    // SAFETY: the words exist until the context has ended.
+    unsafe {
+        context.am_register(ASK, Some(ask), std::ptr::null_mut()).expect("a handler");
+        context.am_register(ANSWER, Some(answer), answered.as_ptr().cast()).expect("a handler");
+    }
+    let polls_one = || assert_eq!(context.am_poll(1).expect("a poll"), 1);
+    // Requests alone, then requests and responses in turn.
+    for (id, each) in [(ANSWER, 1), (ASK, 2)] {
+        ended.store(0, Ordering::Relaxed);
+        let on_complete = Completion::store_on(&ended);
+        let request = Send(Parameters { on_complete, ..*to_self(ANSWER) });
+        context.am_try(&request).expect("credit");
+        polls_one();
+        let mut polls = 0;
+        while ended.load(Ordering::Relaxed) == 0 {
+            assert!(polls < MOST, "the reply was not taken");
+            context.am_try(&to_self(id)).expect("credit");
+            (0..each).for_each(|_| polls_one());
+            polls += each;
+        }
+        assert!(polls > 1, "these polls look for replies");
+    }
     context.finalize(None).status.expect("the end");
 }

@@ -113,7 +113,8 @@ pub struct Dispatcher {
     registering: AtomicU32,
     /// A handler was registered, or expect_messages() was called.
     has_handlers: AtomicBool,
-    /// The number of calls of help_until(), and of help() over a silent wire, see others_helped().
+    /// The number of calls of help_until() and note_waiting(), and of help() over a silent wire, see
+    /// others_helped().
     help_calls: AtomicU64,
     /// Handlers have run, and no thread has woken the sleeping threads since.
     unnotified: AtomicBool,
@@ -339,6 +340,15 @@ impl Dispatcher {
         }
         self.notify_sleepers();
         handled
+    }
+
+    /// To be called by a thread that waits, before each help(): `llcl-handlers` then naps, as while
+    /// a thread is in help_until(). The two would otherwise take the role from each other, and each
+    /// message that `llcl-handlers` handles would wake the waiting thread.
+    pub fn note_waiting(&self) {
+        if !self.is_polled() {
+            self.note_help();
+        }
     }
 
     /// For others_helped().

@@ -24,8 +24,8 @@ impl Requests {
 }
 
 impl Dispatcher {
-    /// Whether another thread has called help_until(), or help() over a silent wire, since `seen`;
-    /// updates `seen`.
+    /// Whether another thread has called help_until() or note_waiting(), or help() over a silent
+    /// wire, since `seen`; updates `seen`.
     fn others_helped(&self, seen: &mut u64) -> bool {
         let now = self.help_calls.load(Ordering::Relaxed);
         std::mem::replace(seen, now) != now
