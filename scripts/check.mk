@@ -103,7 +103,7 @@ MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order 
 # The other tests that docs/memory-model.md names, tests of all kinds of memory and contexts, and tests of llcl_query_peer.
 MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_*|within_others|callback_tree|$(PEER_TESTS)
 PEER_TESTS = connect_try|life_query|remote_pointer|window
-PROCESS_TESTS = am_sizes am_flood_both am_waits_asleep am_within_full peer_node flush
+PROCESS_TESTS = am_sizes am_flood_both am_waits_asleep am_within_full rma_waits_asleep peer_node flush
 # A rank of theirs is killed; the ranks are on three nodes that the module datagram joins.
 KILL_TESTS = coll_kill kill_nine team_survivors am_soak_kill wait_word_death
 BY_MODULE = LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib

@@ -24,10 +24,11 @@ use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
 use crate::engine::post_line::PostLine;
 use crate::engine::routes::Routes;
-use crate::transport::Reply;
 use crate::transport::fabric::Fabric;
 use crate::transport::fabric::far::Resolver;
+use crate::transport::frame::Class;
 use crate::transport::remote::{ANSWERED, Posting, Signal, Stopped, What};
+use crate::transport::{MESSAGE_WORDS, Reply};
 use crate::util::status::Status;
 
 /// Most work requests of one batch.
@@ -209,13 +210,26 @@ impl LaneState {
         1
     }
 
-    /// Whether all unsent operations wait for room in the network, and an operation of this rank is
-    /// posted. Then the progress thread may sleep: the completion of the posted operation makes
-    /// room and rings the bell.
-    pub(super) fn waits_for_wire(&self) -> bool {
+    /// Whether the progress thread may sleep while operations are unsent. Those for the network
+    /// need an operation of this rank that is posted, whose completion makes room and rings the
+    /// bell. The requests need room at their owners, for which the carrier rings.
+    pub(super) fn waits_for_room(&self, routes: &Routes) -> bool {
         let lined_up: usize = self.posts.waiting().map(|(_, line)| line.tags.len()).sum();
-        lined_up + usize::from(self.alone.is_some()) == self.unsent
-            && self.slots.iter().any(|(_, it)| it.is_posted() && it.sent)
+        let for_network = lined_up + usize::from(self.alone.is_some());
+        (for_network == 0 || self.slots.iter().any(|(_, it)| it.is_posted() && it.sent))
+            && (for_network == self.unsent || self.sleeps_for_owners(routes.fabric()))
+    }
+
+    /// Asks for a ring of the progress thread when there is credit for the next requests to each
+    /// owner. False: there is credit for one of them, for instance because it waits for a large
+    /// slot for its answer; or nobody would ring.
+    fn sleeps_for_owners(&self, fabric: &Fabric) -> bool {
+        fabric.sleeps_for_credit(|| {
+            self.waiting.next().map(|(peer, tag)| {
+                let bytes = (8 * MESSAGE_WORDS, self.slots.get(tag)?.bytes().len());
+                Some((fabric.known_sender(peer)?, Class::Lib, bytes))
+            })
+        })
     }
 
     /// Posts the first operations of a peer's line. Returns how many have left the line, and

@@ -84,6 +84,12 @@ impl<T> InFlightTable<T> {
         self.slot_mut(tag)?.value.as_mut()
     }
 
+    /// The value under `tag`.
+    pub fn get(&self, tag: Tag) -> Option<&T> {
+        let slot = self.slots.get(tag.index() as usize)?;
+        slot.value.as_ref().filter(|_| slot.generation == tag.generation())
+    }
+
     /// Removes the value under `tag`. Every later use of this tag finds nothing.
     #[inline]
     pub fn remove(&mut self, tag: Tag) -> Option<T> {

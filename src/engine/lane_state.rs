@@ -195,7 +195,7 @@ impl LaneState {
     /// Arms all sources for a sleep of the progress thread. False: one of them has work.
     pub(super) fn arm(&mut self, routes: &Routes, sleep: u64) -> bool {
         self.armed_for = sleep;
-        (self.unsent == 0 || self.waits_for_wire())
+        (self.unsent == 0 || self.waits_for_room(routes))
             && (self.unserved.kept.is_empty() || !self.unserved.may_go_on(routes))
             && !routes.has_news()
             && self.consumer.try_wait()

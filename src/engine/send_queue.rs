@@ -79,6 +79,14 @@ impl SendQueue {
         self.0.put(peer, place);
     }
 
+    /// The operations that are sent next, with their peers.
+    pub fn next(&self) -> impl Iterator<Item = (u32, Tag)> {
+        self.0.waiting().flat_map(|(peer, line)| {
+            let first = [line.bytes.front(), line.words.front()];
+            first.into_iter().flatten().map(move |(_, tag)| (peer, *tag))
+        })
+    }
+
     /// Sends the operations that can be sent, see PeerTurns::serve(). Returns how many have left
     /// the queue.
     pub fn serve(&mut self, mut send: impl FnMut(Tag) -> Sent) -> usize {

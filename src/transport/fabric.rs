@@ -30,6 +30,7 @@ use crate::transport::waiters::Awaited;
 use crate::transport::wire::endpoint::Endpoint;
 use crate::transport::{Access, Receiver, Transport};
 use crate::util::counters::Counters;
+use crate::util::fence::heavy_fence;
 use crate::util::status::Result;
 use crate::util::sync::{AtomicBool, AtomicPtr};
 use std::os::fd::AsFd;
@@ -334,6 +335,24 @@ impl Fabric {
             return Carrier::ask_wake(wire, to, class, bytes, sleeper);
         }
         Carrier::ask_wake(&self.node, to, class, bytes, sleeper)
+    }
+
+    /// For messages that wait for credit, each with its receiver: asks for a ring of the progress
+    /// thread when there is credit for one of them. False: there is credit, or nobody would ring. A
+    /// message without a receiver counts as one for which nobody rings.
+    pub fn sleeps_for_credit<'a, I>(&self, waiting: impl Fn() -> I) -> bool
+    where
+        I: Iterator<Item = Option<(&'a Peer, Class, Bytes)>>,
+    {
+        let lacks = |it: Option<(&'a Peer, Class, Bytes)>| {
+            it.filter(|(to, class, bytes)| !self.has_credit(to, *class, *bytes))
+        };
+        let asks = |(to, class, bytes)| self.ask_wake(to, class, bytes, Sleeper::Progress);
+        // After the fence either the thread that makes room sees that it must ring, or this
+        // thread sees the room; see Carrier::ask_wake().
+        waiting().all(|it| lacks(it).is_some_and(asks))
+            && heavy_fence()
+            && waiting().all(|it| lacks(it).is_some())
     }
 
     /// Whether threads of the program may sleep at this peer for a credit: it shares memory with

@@ -9,10 +9,9 @@ use crate::engine::messages::{HEADER, MEDIUM, PLACE, bytes_in_slot};
 use crate::engine::peer_turns::PeerTurns;
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::carrier::{Bytes, Sleeper};
+use crate::transport::carrier::Bytes;
 use crate::transport::frame::{Class, Frame};
 use crate::transport::memory::message_sender::MessageSender;
-use crate::util::fence::heavy_fence;
 use crate::util::status::{Result, Status};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -112,20 +111,13 @@ impl DeferredQueue {
     /// peer. False: for one of them there is credit, or nobody would ring.
     pub fn sleeps_for_credit(&self, post: &AmSender) -> bool {
         let fabric = post.routes.fabric();
-        let next = || self.lines.waiting().filter_map(|(_, line)| line.front());
-        // A message to a dead peer ends in the next round.
-        let waits = |it: &Deferred| {
-            let to = fabric.known_sender(it.peer).filter(|_| !post.routes.is_dead(it.peer));
-            to.filter(|to| !fabric.has_credit(to, Class::Requests, it.bytes()))
-        };
-        let asks = |it: &Deferred| {
-            waits(it).is_some_and(|to| {
-                fabric.ask_wake(to, Class::Requests, it.bytes(), Sleeper::Progress)
+        fabric.sleeps_for_credit(|| {
+            self.lines.waiting().filter_map(|(_, line)| line.front()).map(|it| {
+                // A message to a dead peer ends in the next round.
+                let to = fabric.known_sender(it.peer).filter(|_| !post.routes.is_dead(it.peer));
+                Some((to?, Class::Requests, it.bytes()))
             })
-        };
-        // After the fence either the thread that makes room sees that it must ring, or this
-        // thread sees the room; see Carrier::ask_wake().
-        next().all(|it| asks(it)) && heavy_fence() && next().all(|it| waits(it).is_some())
+        })
     }
 
     /// Ends all messages with ERR_CANCELED; returns their number.
