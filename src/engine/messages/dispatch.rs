@@ -113,8 +113,8 @@ pub struct Dispatcher {
     registering: AtomicU32,
     /// A handler was registered, or expect_messages() was called.
     has_handlers: AtomicBool,
-    /// The number of calls of help_until() and note_waiting(), and of help() over a silent wire, see
-    /// others_helped().
+    /// The number of calls of help_until() and note_waiting(), and of help() over a silent wire,
+    /// see others_helped().
     help_calls: AtomicU64,
     /// Handlers have run, and no thread has woken the sleeping threads since.
     unnotified: AtomicBool,
