@@ -2,8 +2,8 @@
 #ifndef GASNET_CONFIG_H
 #define GASNET_CONFIG_H
 
-#if defined(GASNET_SEQ) + defined(GASNET_PARSYNC) + defined(GASNET_PAR) != 1
-#error define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before a GASNet header
+#if defined(GASNET_SEQ) + defined(GASNET_PARSYNC) + defined(GASNET_PAR) > 1
+#error define one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR only
 #endif
 
 /* The release of GASNet whose interface this conduit implements. */
@@ -35,8 +35,10 @@
 #define GASNET_THREAD_MODEL_STR "SEQ"
 #elif defined(GASNET_PARSYNC)
 #define GASNET_THREAD_MODEL_STR "PARSYNC"
-#else
+#elif defined(GASNET_PAR)
 #define GASNET_THREAD_MODEL_STR "PAR"
+#else
+#define GASNET_THREAD_MODEL_STR "TOOLS"
 #endif
 #define GASNET_CONFIG_STRING \
     "RELEASE=2025.8.0,SPEC=0.19,CONDUIT=LLCL(LLCL-0.2/LLCL-0.2),THREADMODEL=" \

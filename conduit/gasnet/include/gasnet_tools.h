@@ -1,5 +1,9 @@
 /* The tools of GASNet: timers, fences, atomics, locks, environment, small helpers. They are a part
- * of the conduit's libraries; there is no library of the tools alone. */
+ * of the conduit's libraries; there is no library of the tools alone.
+ *
+ * A source file that uses the tools only need not define GASNET_SEQ, GASNET_PARSYNC or GASNET_PAR.
+ * It may define GASNETT_THREAD_SAFE, GASNETT_THREAD_SINGLE, or GASNETT_LITE_MODE, which leaves out
+ * what depends on threads. Without these it has threads if _REENTRANT is defined. */
 #ifndef GASNET_TOOLS_H
 #define GASNET_TOOLS_H
 #define _INCLUDED_GASNET_TOOLS_H 1
@@ -12,7 +16,11 @@
 #include <stdlib.h>
 #include <time.h>
 
+#if defined(GASNETT_LITE_MODE) + defined(GASNETT_THREAD_SAFE) + defined(GASNETT_THREAD_SINGLE) > 1
+#error define one of GASNETT_LITE_MODE, GASNETT_THREAD_SAFE and GASNETT_THREAD_SINGLE only
+#endif
 #include "gasnet_config.h"
+#include "gasnet_portable_platform.h"
 #include "llcl-gasnet/annotations.h"
 
 #ifdef __cplusplus
@@ -32,15 +40,23 @@ extern "C" {
 #else
 #define GASNETT_SYSTEM_TUPLE "linux-gnu"
 #endif
-#if defined(GASNET_PAR) || defined(GASNET_PARSYNC)
-#ifndef GASNETT_THREAD_SAFE
-#define GASNETT_THREAD_SAFE 1
+#if defined(GASNETT_LITE_MODE)
+#if defined(GASNET_SEQ) || defined(GASNET_PARSYNC) || defined(GASNET_PAR)
+#error GASNETT_LITE_MODE is for source files that use the tools only
 #endif
+#define GASNETT_THREAD_MODEL LITE
+#elif defined(GASNET_PAR) || defined(GASNET_PARSYNC) || defined(GASNETT_THREAD_SAFE) || \
+    (!defined(GASNET_SEQ) && !defined(GASNETT_THREAD_SINGLE) && defined(_REENTRANT))
+#undef GASNETT_THREAD_SAFE
+#define GASNETT_THREAD_SAFE 1
+#define GASNETT_THREAD_MODEL PAR
 #ifndef HAVE_PTHREAD_H
 #define HAVE_PTHREAD_H 1
 #endif
-#elif !defined(GASNETT_THREAD_SINGLE)
+#else
+#undef GASNETT_THREAD_SINGLE
 #define GASNETT_THREAD_SINGLE 1
+#define GASNETT_THREAD_MODEL SEQ
 #endif
 
 /* Time: nanoseconds of the monotonic clock. */
@@ -71,7 +87,8 @@ int gasnett_nsleep(uint64_t ns);
 #define gasnett_local_wmb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 #define gasnett_local_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define gasnett_local_mb() __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#if GASNETT_THREAD_SAFE
+#if GASNETT_LITE_MODE
+#elif GASNETT_THREAD_SAFE
 #define gasnett_weak_wmb() gasnett_local_wmb()
 #define gasnett_weak_rmb() gasnett_local_rmb()
 #define gasnett_weak_mb() gasnett_local_mb()
@@ -81,8 +98,10 @@ int gasnett_nsleep(uint64_t ns);
 #define gasnett_weak_mb() gasnett_compiler_fence()
 #endif
 
+#if !GASNETT_LITE_MODE
 #include "llcl-gasnet/atomics.h"
 #include "llcl-gasnet/locks.h"
+#endif
 
 /* The environment of this process, which is the launcher's. */
 char *gasnett_format_number(int64_t value, char *buffer, size_t size, int is_memory);

@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#if !defined(GASNET_SEQ) && !defined(GASNET_PARSYNC) && !defined(GASNET_PAR)
+#error define GASNET_SEQ, GASNET_PARSYNC or GASNET_PAR before a GASNet header
+#endif
 #include "gasnet_config.h"
 #include "gasnet_fwd.h"
 #include "llcl-gasnet/types.h"

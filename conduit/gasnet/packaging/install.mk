@@ -5,7 +5,7 @@ GASNET_HEADERS = $(wildcard conduit/gasnet/include/*.h)
 GASNET_INNER = $(wildcard conduit/gasnet/include/llcl-gasnet/*.h)
 GASNET_MANIFEST = $(addprefix $(LIBDIR)/,$(GASNET_LIBS)) $(BINDIR)/gasnetrun_llcl \
 	$(addprefix $(INCLUDEDIR)/,$(notdir $(GASNET_HEADERS))) \
-	$(addprefix $(INCLUDEDIR)/llcl-gasnet/,$(notdir $(GASNET_INNER))) \
+	$(addprefix $(INCLUDEDIR)/llcl-gasnet/,$(notdir $(GASNET_INNER))) $(INCLUDEDIR)/llcl-conduit/gasnet_core.h \
 	$(foreach m,$(GASNET_MODES),$(LIBDIR)/pkgconfig/gasnet-llcl-$(m).pc $(INCLUDEDIR)/llcl-conduit/llcl-$(m).mak)
 GASNET_UPPER = $(subst seq,SEQ,$(subst par,PAR,$(subst sync,SYNC,$(1))))
 GASNET_FILL = $(FILL) -e 's|@MODE@|$(1)|g' -e 's|@UPPER@|$(call GASNET_UPPER,$(1))|g' conduit/gasnet/packaging/$(2) > $(DESTDIR)$(3)
@@ -18,6 +18,7 @@ ifneq ($(wildcard $(BUILD)/lib/libgasnet-llcl-parsync.so),)
 	$(INSTALL) -m 644 $(addprefix $(BUILD)/lib/,$(filter %.a,$(GASNET_LIBS))) $(DESTDIR)$(LIBDIR)/
 	$(INSTALL) -m 644 $(GASNET_HEADERS) $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 644 $(GASNET_INNER) $(DESTDIR)$(INCLUDEDIR)/llcl-gasnet/
+	$(INSTALL) -m 644 conduit/gasnet/packaging/gasnet_core.h $(DESTDIR)$(INCLUDEDIR)/llcl-conduit/
 	$(INSTALL) -m 755 conduit/gasnet/packaging/gasnetrun_llcl $(DESTDIR)$(BINDIR)/
 	$(foreach m,$(GASNET_MODES),$(call GASNET_FILL,$(m),llcl.mak.in,$(INCLUDEDIR)/llcl-conduit/llcl-$(m).mak) && \
 	$(call GASNET_FILL,$(m),gasnet-llcl.pc.in,$(LIBDIR)/pkgconfig/gasnet-llcl-$(m).pc) &&) true

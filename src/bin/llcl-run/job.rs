@@ -133,7 +133,10 @@ impl Job<'_> {
         for event in events {
             match event {
                 Event::Abort { rank, code, grace_ms } if self.kill_at.is_none() => {
-                    report(&format!("rank {rank} ends the job with code {code}"));
+                    // Code 0 is how a job of several threads ends without an error.
+                    if code != 0 {
+                        report(&format!("rank {rank} ends the job with code {code}"));
+                    }
                     // An error whose low bits are 0 is no success.
                     self.verdict.get_or_insert(if code == 0 { 0 } else { (code as u8).max(1) });
                     self.end_all_but(Some(rank), Duration::from_millis(grace_ms.into()));

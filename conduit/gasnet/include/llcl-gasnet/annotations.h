@@ -1,4 +1,4 @@
-/* Function attributes and names of the platform, for gcc and clang. */
+/* Function attributes, for gcc and clang. */
 #ifndef LLCL_GASNET_ANNOTATIONS_H
 #define LLCL_GASNET_ANNOTATIONS_H
 
@@ -66,36 +66,5 @@
 #define GASNETT_UNUSED_ARGS6(a, b, c, d, e, f) (GASNETT_UNUSED_ARGS5(a, b, c, d, e), (void)(f))
 #define GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g) (GASNETT_UNUSED_ARGS6(a, b, c, d, e, f), (void)(g))
 #define GASNETT_UNUSED_ARGS8(a, b, c, d, e, f, g, h) (GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g), (void)(h))
-
-/* Open MPI's mpi.h defines some of these macros, too. If it comes first, these lines replace its
- * values. If it comes later, it defines them only where PLATFORM_COMPILER_FAMILYID is not
- * defined. */
-#define PLATFORM_OS_LINUX 1
-#undef PLATFORM_COMPILER_FAMILYNAME
-#undef PLATFORM_COMPILER_FAMILYID
-#undef PLATFORM_COMPILER_VERSION_STR
-#if defined(__clang__)
-#define PLATFORM_COMPILER_CLANG 1
-#define PLATFORM_COMPILER_FAMILYNAME CLANG
-#define PLATFORM_COMPILER_FAMILYID 19
-#define PLATFORM_COMPILER_VERSION_STR __clang_version__
-#else
-#define PLATFORM_COMPILER_GNU 1
-#define PLATFORM_COMPILER_FAMILYNAME GNU
-#define PLATFORM_COMPILER_FAMILYID 1
-#define PLATFORM_COMPILER_VERSION_STR __VERSION__
-#ifdef __cplusplus
-#define PLATFORM_COMPILER_GNU_CXX 1
-#else
-#define PLATFORM_COMPILER_GNU_C 1
-#endif
-#endif
-#if defined(__x86_64__)
-#define PLATFORM_ARCH_X86_64 1
-#elif defined(__aarch64__)
-#define PLATFORM_ARCH_AARCH64 1
-#endif
-#define PLATFORM_ARCH_64 1
-#define PLATFORM_ARCH_LITTLE_ENDIAN 1
 
 #endif

@@ -1,0 +1,100 @@
+/* The PLATFORM_ macros of GASNet: which compiler, system and processor a client is compiled with and
+ * for. They know gcc and clang on Linux.
+ *
+ * Open MPI's mpi.h defines macros of these names, too. If it comes first, this header replaces its
+ * values. If it comes later, it defines them only where PLATFORM_COMPILER_FAMILYID is not defined. */
+#ifndef LLCL_GASNET_PORTABLE_PLATFORM_H
+#define LLCL_GASNET_PORTABLE_PLATFORM_H
+
+#undef PLATFORM_STRINGIFY
+#undef PLATFORM_COMPILER_FAMILYNAME
+#undef PLATFORM_COMPILER_FAMILYID
+#undef PLATFORM_COMPILER_ID
+#undef PLATFORM_COMPILER_VERSION
+#undef PLATFORM_COMPILER_VERSION_INT
+#undef PLATFORM_COMPILER_VERSION_STR
+#undef PLATFORM_COMPILER_VERSION_GT
+#undef PLATFORM_COMPILER_VERSION_GE
+#undef PLATFORM_COMPILER_VERSION_EQ
+#undef PLATFORM_COMPILER_VERSION_LE
+#undef PLATFORM_COMPILER_VERSION_LT
+#undef PLATFORM_COMPILER_IDSTR
+#undef PLATFORM_COMPILER_C_LANGLVL
+#undef PLATFORM_COMPILER_CXX_LANGLVL
+#undef PLATFORM_OS_FAMILYNAME
+#undef PLATFORM_ARCH_FAMILYNAME
+
+#define PLATFORM_TOKENS_AS_TEXT(tokens) #tokens
+#define PLATFORM_STRINGIFY(tokens) PLATFORM_TOKENS_AS_TEXT(tokens)
+
+/* The order of versions; Open MPI's mpi.h compares PLATFORM_COMPILER_VERSION with this encoding. */
+#define PLATFORM_COMPILER_VERSION_INT(major, minor, patch) ((major) << 16 | (minor) << 8 | (patch))
+#if defined(__clang__)
+#define PLATFORM_COMPILER_CLANG 1
+#define PLATFORM_COMPILER_FAMILYNAME CLANG
+#define PLATFORM_COMPILER_FAMILYID 19
+#define PLATFORM_COMPILER_VERSION \
+    PLATFORM_COMPILER_VERSION_INT(__clang_major__, __clang_minor__, __clang_patchlevel__)
+#define PLATFORM_COMPILER_VERSION_STR __clang_version__
+#ifdef __cplusplus
+#define PLATFORM_COMPILER_CLANG_CXX 1
+#else
+#define PLATFORM_COMPILER_CLANG_C 1
+#endif
+#else
+#define PLATFORM_COMPILER_GNU 1
+#define PLATFORM_COMPILER_FAMILYNAME GNU
+#define PLATFORM_COMPILER_FAMILYID 1
+#define PLATFORM_COMPILER_VERSION \
+    PLATFORM_COMPILER_VERSION_INT(__GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__)
+#define PLATFORM_COMPILER_VERSION_STR __VERSION__
+#ifdef __cplusplus
+#define PLATFORM_COMPILER_GNU_CXX 1
+#else
+#define PLATFORM_COMPILER_GNU_C 1
+#endif
+#endif
+#define PLATFORM_COMPILER_VERSION_GT(major, minor, patch) \
+    (PLATFORM_COMPILER_VERSION > PLATFORM_COMPILER_VERSION_INT(major, minor, patch))
+#define PLATFORM_COMPILER_VERSION_GE(major, minor, patch) \
+    (PLATFORM_COMPILER_VERSION >= PLATFORM_COMPILER_VERSION_INT(major, minor, patch))
+#define PLATFORM_COMPILER_VERSION_EQ(major, minor, patch) \
+    (PLATFORM_COMPILER_VERSION == PLATFORM_COMPILER_VERSION_INT(major, minor, patch))
+#define PLATFORM_COMPILER_VERSION_LE(major, minor, patch) \
+    (PLATFORM_COMPILER_VERSION <= PLATFORM_COMPILER_VERSION_INT(major, minor, patch))
+#define PLATFORM_COMPILER_VERSION_LT(major, minor, patch) \
+    (PLATFORM_COMPILER_VERSION < PLATFORM_COMPILER_VERSION_INT(major, minor, patch))
+
+/* C++ compilers have identifiers of their own. */
+#ifdef __cplusplus
+#define PLATFORM_COMPILER_ID (10000 + PLATFORM_COMPILER_FAMILYID)
+#define PLATFORM_COMPILER_CXX_LANGLVL __cplusplus
+#define PLATFORM_COMPILER_IDSTR \
+    PLATFORM_STRINGIFY(PLATFORM_COMPILER_FAMILYNAME) " C++ " PLATFORM_COMPILER_VERSION_STR
+#else
+#define PLATFORM_COMPILER_ID PLATFORM_COMPILER_FAMILYID
+#ifdef __STDC_VERSION__
+#define PLATFORM_COMPILER_C_LANGLVL __STDC_VERSION__
+#else
+#define PLATFORM_COMPILER_C_LANGLVL 199000L
+#endif
+#define PLATFORM_COMPILER_IDSTR \
+    PLATFORM_STRINGIFY(PLATFORM_COMPILER_FAMILYNAME) " C " PLATFORM_COMPILER_VERSION_STR
+#endif
+
+#define PLATFORM_OS_LINUX 1
+#define PLATFORM_OS_FAMILYNAME LINUX
+
+#if defined(__x86_64__)
+#define PLATFORM_ARCH_X86_64 1
+#define PLATFORM_ARCH_FAMILYNAME X86_64
+#elif defined(__aarch64__)
+#define PLATFORM_ARCH_AARCH64 1
+#define PLATFORM_ARCH_FAMILYNAME AARCH64
+#else
+#define PLATFORM_ARCH_FAMILYNAME UNKNOWN
+#endif
+#define PLATFORM_ARCH_64 1
+#define PLATFORM_ARCH_LITTLE_ENDIAN 1
+
+#endif
