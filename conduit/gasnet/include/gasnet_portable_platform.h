@@ -1,8 +1,9 @@
-/* The PLATFORM_ macros of GASNet: which compiler, system and processor a client is compiled with and
- * for. They know gcc and clang on Linux.
+/* The PLATFORM_ macros of GASNet: which compiler, system and processor a client is compiled with
+ * and for. They know gcc and clang on Linux.
  *
- * Open MPI's mpi.h defines macros of these names, too. If it comes first, this header replaces its
- * values. If it comes later, it defines them only where PLATFORM_COMPILER_FAMILYID is not defined. */
+ * Open MPI's mpi.h defines macros of these names, too. If it comes first, this header replaces
+ * its values. If it comes later, it defines them only where PLATFORM_COMPILER_FAMILYID is not
+ * defined. */
 #ifndef LLCL_GASNET_PORTABLE_PLATFORM_H
 #define LLCL_GASNET_PORTABLE_PLATFORM_H
 
