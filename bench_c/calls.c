@@ -123,7 +123,7 @@ __attribute__((noinline)) void calls_alone_send(llcl_context_t *context, const l
 
 __attribute__((noinline)) void calls_alone_take(llcl_context_t *context) { llcl_am_poll(context, BATCH, NULL); }
 
-/* The same with a payload in place of the header. */
+/* A message by itself with a payload and no header. */
 __attribute__((noinline)) void calls_small_send(llcl_context_t *context, const llcl_am_params_t *message)
 {
     llcl_try_am_async(context, message);
@@ -144,7 +144,7 @@ __attribute__((noinline)) void calls_asked_take(llcl_context_t *context) { llcl_
 
 __attribute__((noinline)) void calls_response_take(llcl_context_t *context) { llcl_am_poll(context, 1, NULL); }
 
-/* The same with a response that has a payload in place of the header. */
+/* A request whose response has a payload and no header. */
 __attribute__((noinline)) void calls_asked_small_take(llcl_context_t *context) { llcl_am_poll(context, 1, NULL); }
 
 __attribute__((noinline)) void calls_poll_empty(llcl_context_t *context)

@@ -86,19 +86,21 @@ static void a_bad_variable(struct own_rank *me)
     refused_by_itself(me, "LLCL_AM_SLOTS", 0, 1, "LLCL_AM_SLOTS");
 }
 
-/* One that fails when it has joined refuses all, in a second context, too; the first one goes
- * on. */
-static void refused_late(struct own_rank *me)
+/* One that fails when it has joined refuses all, in a second context, too; the first one goes on.
+ * Rank 0 has the machine's hub. */
+static void refused_late(struct own_rank *me, uint32_t failing)
 {
     llcl_context_t *context = NULL, *other = NULL;
-    int fails = me->rank == 1, turn;
+    int fails = me->rank == failing, turn;
+    char sentence[32];
+    snprintf(sentence, sizeof sentence, "rank %u cannot join", (unsigned)failing);
     for (turn = 0; turn < 2; turn++) {
         CHECK(!fails || setenv("LLCL_PROGRESS_CPUS", "none", 1) == 0);
         if (turn == 0)
             CHECK_STATUS(own_init(me, NULL, &context), fails ? LLCL_ERR_INVALID : LLCL_ERR_SYSTEM);
         else
             CHECK_STATUS(llcl_context_duplicate(context, NULL, &other), fails ? LLCL_ERR_INVALID : LLCL_ERR_SYSTEM);
-        CHECK(strstr(llcl_last_error(), fails ? "LLCL_PROGRESS_CPUS" : "rank 1 cannot join") != NULL);
+        CHECK(strstr(llcl_last_error(), fails ? "LLCL_PROGRESS_CPUS" : sentence) != NULL);
         CHECK_EQUAL(me->rounds, turn == 0 ? 3 : 6);
         CHECK(unsetenv("LLCL_PROGRESS_CPUS") == 0);
         if (turn == 0)
@@ -111,6 +113,10 @@ static void refused_late(struct own_rank *me)
     CHECK_OK(llcl_finalize(other));
     CHECK_OK(llcl_finalize(context));
 }
+
+static void another_refused_late(struct own_rank *me) { refused_late(me, 1); }
+
+static void host_refused_late(struct own_rank *me) { refused_late(me, 0); }
 
 static void no_file_of_choices(struct own_rank *me)
 {
@@ -320,7 +326,8 @@ int main(void)
     own_ranks_succeed(3, a_bad_field);
     own_ranks_succeed(3, a_bad_variable);
     own_ranks_succeed(3, no_file_of_choices);
-    own_ranks_succeed(3, refused_late);
+    own_ranks_succeed(3, another_refused_late);
+    own_ranks_succeed(3, host_refused_late);
     own_ranks_succeed(3, no_place);
     own_ranks_succeed(3, twice_the_same_number);
     own_ranks_succeed(3, strangers);

@@ -60,6 +60,7 @@ static uint64_t round_with_a_stopped_owner(llcl_context_t *context, const struct
     before = switches();
     sleep_ms(QUIET_MS);
     before = switches() - before;
+    CHECK(count > 0 && word_get(&ends[count - 1]) == 0);
     printf("%ld switches while %llu requests waited\n", before, (unsigned long long)count);
     since = now_ns();
     CHECK(kill(owner, SIGCONT) == 0);

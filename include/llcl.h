@@ -630,17 +630,18 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  * for each other as in llcl_allgather_bytes.
  *
  * The two contexts are independent: keys, regions and flushes of one mean nothing in the other.
- * Each is ended by its own llcl_finalize, in any order. In the second context rank 0 does what the
- * launcher does for the first, also after it has left: if its process ends before the other ranks
- * of that context have left, they learn that all ranks have died.
+ * Each is ended by its own llcl_finalize, in any order. In the second context the lowest rank of
+ * each node does for its node what the launcher does for the first, also after it has left. If its
+ * process ends before the other ranks of its node have left that context, these learn that all
+ * ranks have died; ranks of other nodes learn of its death when the network refuses a frame to it.
  * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
  * `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;
  * LLCL_ERR_PEER_DEAD: a rank has died or has left; LLCL_ERR_STATE: inside a callback, or the
  * context is being finalized; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a
  * thread or a socket; LLCL_ERR_SYSTEM also if another rank is refused. Where one rank is refused,
- * the others are refused too, or find that it has left. Threads of one rank must not call
- * collective functions of one context at the same time.
+ * the others are refused too. Threads of one rank must not call collective functions of one
+ * context at the same time.
  * From: MPI_Comm_dup, and the several clients of GASNet-EX.
  */
 llcl_status_t llcl_context_duplicate(llcl_context_t *context,

@@ -61,12 +61,13 @@ public:
     }
 
 private:
-    /// Those that were under way when the context was made.
+    /// Those that were under way when the owner was made.
     int exceptions_ = std::uncaught_exceptions();
 };
 
 /// Owners of handles. get() returns the C handle; reset() ends it earlier. The end of a context is
-/// collective (llcl_finalize).
+/// collective (llcl_finalize), and an exception that is under way leaves it out: end a context
+/// there by llcl_finalize(c.release()).
 using context = std::unique_ptr<llcl_context_t, leaves>;
 using region = std::unique_ptr<llcl_region_t, ends<llcl_region_free>>;
 using team = std::unique_ptr<llcl_team_t, ends<llcl_team_free>>;

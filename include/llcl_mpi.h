@@ -33,8 +33,9 @@ static inline void llcl_mpi_abort_(void *data, int32_t exit_code)
  * context goes; ended by llcl_finalize, before MPI_Finalize. If MPI_COMM_WORLD has one rank, as
  * under llcl-run, the call is llcl_init without a bootstrap: the ranks are those of llcl-run, and
  * llcl_init refuses if another launcher has started several processes.
- * LLCL_ERR_STATE: MPI is not initialised, or is finalised. Else as of llcl_init. One thread of a
- * rank at a time. */
+ * LLCL_ERR_STATE: MPI is not initialised, or is finalised; LLCL_ERR_INVALID also if MPI does not
+ * tell the rank and the size of comm: of these two llcl_last_error does not tell. Else as of
+ * llcl_init. One thread of a rank at a time. */
 static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *config, llcl_context_t **context)
 {
     llcl_config_t with = LLCL_CONFIG_INIT;

@@ -403,6 +403,9 @@ fn llcl_info_says_why_the_wire_that_is_asked_for_cannot_be_opened() {
         [("mpi", "neither Open MPI nor MPICH"), ("nothing", "there is no libllcl-nothing.so")]
     {
         let mut info = Command::new(env!("CARGO_BIN_EXE_llcl-info"));
+        for variable in ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "LLCL_MODULES"] {
+            info.env_remove(variable);
+        }
         let output = info.env("LLCL_TRANSPORT", wire).output().unwrap();
         assert!(output.status.success(), "{wire}: {}", text(&output.stderr));
         let said = format!("LLCL_TRANSPORT is {wire}: ");

@@ -142,7 +142,7 @@ unsafe fn respond_at_once(message: *const llcl_am_t, params: *const llcl_am_para
     unsafe { respond_with_bytes(message, p) }
 }
 
-/// The rest of respond_at_once(), for messages that have no short form.
+/// The rest of respond_at_once(), for messages with other bytes than a header of one word.
 ///
 /// # Safety
 /// As of llcl_am_respond.

@@ -39,37 +39,36 @@ struct Arguments {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let printed = match report(&arguments) {
-        Ok(text) => std::io::stdout().write_all(text.as_bytes()),
-        Err(error) => {
-            eprintln!("llcl-info: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    match printed {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("llcl-info: standard output cannot be written: {error}");
-            ExitCode::FAILURE
-        }
+    let mut text = format!("libllcl {}\n", env!("CARGO_PKG_VERSION"));
+    let reported = report(&arguments, &mut text);
+    let printed = match std::io::stdout().write_all(text.as_bytes()) {
         // A reader such as `head` may close the pipe early.
-        _ => ExitCode::SUCCESS,
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    };
+    if let Err(error) = &printed {
+        eprintln!("llcl-info: standard output cannot be written: {error}");
     }
+    if let Err(error) = &reported {
+        eprintln!("llcl-info: {error}");
+    }
+    if printed.is_ok() && reported.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn report(arguments: &Arguments) -> Result<String> {
+/// Adds to `text` what is asked for, up to the first error.
+fn report(arguments: &Arguments, text: &mut String) -> Result<()> {
     let config = Config::from_environment()?;
     warn_once();
-    let mut text = format!("libllcl {}\n", env!("CARGO_PKG_VERSION"));
     if arguments.config {
-        text += &format!("\n{}", configuration(&config));
+        *text += &format!("\n{}", configuration(&config));
     }
     if arguments.algorithms {
-        text += &format!("\n{}", algorithms(&config, &Choices::from_environment()?));
+        *text += &format!("\n{}", algorithms(&config, &Choices::from_environment()?));
     }
     if !arguments.config && !arguments.algorithms {
-        text += &format!("\n{}", capabilities(config)?);
+        *text += &format!("\n{}", capabilities(config)?);
     }
-    Ok(text)
+    Ok(())
 }
 
 /// The errno with which the kernel refuses that another process of this user copies from this one,

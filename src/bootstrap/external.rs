@@ -7,11 +7,9 @@
 //! |---|---|
 //! | 1 | each rank's machine and user, and where it listens |
 //! | 2 | which hub each rank has reached |
-//! | 3, several machines only | whether a wire can join them |
-//! | 4, several machines only | each rank's card, which the hubs keep for their ranks |
-//!
-//! The last round, the fourth or of one machine a third, also says whether each rank has made its
-//! context.
+//! | 3, one machine | whether each rank has made its context |
+//! | 3, several machines | whether a wire can join them |
+//! | 4, several machines | the context, and each rank's card, which the hubs keep for their ranks |
 //!
 //! Ranks are on one machine if they can pass a descriptor to each other. Ranks with the same boot
 //! id (or the same number in `LLCL_NODE_ID`) try to reach the lowest of them, then the next. A rank

@@ -214,10 +214,9 @@ impl LaneState {
     /// need an operation of this rank that is posted, whose completion makes room and rings the
     /// bell. The requests need room at their owners, for which the carrier rings.
     pub(super) fn waits_for_room(&self, routes: &Routes) -> bool {
-        let lined_up: usize = self.posts.waiting().map(|(_, line)| line.tags.len()).sum();
-        let for_network = lined_up + usize::from(self.alone.is_some());
-        (for_network == 0 || self.slots.iter().any(|(_, it)| it.is_posted() && it.sent))
-            && (for_network == self.unsent || self.sleeps_for_owners(routes.fabric()))
+        let for_network = !self.posts.is_empty() || self.alone.is_some();
+        (!for_network || self.slots.iter().any(|(_, it)| it.is_posted() && it.sent))
+            && (self.waiting.is_empty() || self.sleeps_for_owners(routes.fabric()))
     }
 
     /// Asks for a ring of the progress thread when there is credit for the next requests to each

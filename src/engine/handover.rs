@@ -196,7 +196,8 @@ impl<W: Work> Handover<W> {
 
     /// Does a round after a poll of a wire, whose result is given, and gives the role up as
     /// finish() does. Returns whether the round found work. After messages only it does none:
-    /// handlers wait for these messages, and leave() finds the work of the sources, too.
+    /// handlers wait for these messages. What the sources have is found by leave() if the progress
+    /// thread sleeps, else by that thread.
     pub fn finish_after_poll(
         &self,
         mut work: Held<'_, W>,

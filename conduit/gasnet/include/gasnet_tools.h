@@ -44,6 +44,8 @@ extern "C" {
 #if defined(GASNET_SEQ) || defined(GASNET_PARSYNC) || defined(GASNET_PAR)
 #error GASNETT_LITE_MODE is for source files that use the tools only
 #endif
+#undef GASNETT_LITE_MODE
+#define GASNETT_LITE_MODE 1
 #define GASNETT_THREAD_MODEL LITE
 #elif defined(GASNET_PAR) || defined(GASNET_PARSYNC) || defined(GASNETT_THREAD_SAFE) || \
     (!defined(GASNET_SEQ) && !defined(GASNETT_THREAD_SINGLE) && defined(_REENTRANT))

@@ -48,7 +48,7 @@ static void write_in_handler(llcl_write_params_t *params) {
 typedef llcl_status_t write_of_llcl(llcl_context_t *context, const llcl_write_params_t *params);
 typedef llcl_status_t read_of_llcl(llcl_context_t *context, const llcl_read_params_t *params);
 
-/* Returns whether `write` was called: the segment is not mapped. */
+/* Returns whether `write` was called: the segment is not mapped, and no handler runs. */
 static bool put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
                 write_of_llcl *write) {
     if (!size && rank < tm->size) {
@@ -66,9 +66,9 @@ static bool put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *sou
     params.size = size;
     if (in_handler()) {
         write_in_handler(&params);
-    } else {
-        must(write(job.context, &params), "a put to a segment that is not mapped here");
+        return false;
     }
+    must(write(job.context, &params), "a put to a segment that is not mapped here");
     return true;
 }
 

@@ -75,9 +75,9 @@ static int32_t allgather(void *data, const void *mine, size_t size, void *all) {
     return good ? 0 : 1;
 }
 
-/* The start time of a process, from /proc; 0: there is no such process. As a part of the
- * directory's name that of the launcher tells this job from an older one whose launcher had the
- * same process id. */
+/* The start time of a process, from /proc; 0: there is no such process. The
+ * launcher's start time is a part of the directory's name, and tells this job from an older one
+ * whose launcher had the same process id. */
 static unsigned long long began(long process) {
     char path[40], line[1000] = "";
     unsigned long long time = 0;

@@ -130,14 +130,14 @@ struct grid {
     size_t levels;
 };
 
-static void copy_element(const struct grid *g, char *to, const char *from) {
+/* Returns whether the element is there only after accesses_end(). */
+static bool copy_element(const struct grid *g, char *to, const char *from) {
     if (g->carrier == COPY) {
         memcpy(to, from, g->element);
-    } else if (g->carrier == PUT) {
-        put_begin(g->tm, g->rank, to, from, g->element);
-    } else {
-        get_begin(g->tm, to, g->rank, from, g->element);
+        return false;
     }
+    return g->carrier == PUT ? put_begin(g->tm, g->rank, to, from, g->element)
+                             : get_begin(g->tm, to, g->rank, from, g->element);
 }
 
 /* Copies a row of level 0 at a time. at[level] counts the rows of the outer levels; a count that is
@@ -147,9 +147,10 @@ static void copy_grid(const struct grid *g) {
     ptrdiff_t to_step = g->levels ? g->to_strides[0] : 0, from_step = g->levels ? g->from_strides[0] : 0;
     char *to = g->to;
     const char *from = g->from;
+    bool begun = false;
     for (;;) {
         for (size_t i = 0; i < row; i++) {
-            copy_element(g, to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step);
+            begun |= copy_element(g, to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step);
         }
         size_t level = 1;
         while (level < g->levels && ++at[level] == g->count[level]) {
@@ -164,7 +165,7 @@ static void copy_grid(const struct grid *g) {
         to += g->to_strides[level];
         from += g->from_strides[level];
     }
-    if (g->carrier != COPY) {
+    if (begun) {
         accesses_end(g->tm, g->rank);
     }
 }

@@ -29,8 +29,8 @@ pub const REQUESTS: u32 = 3;
 /// This module's answers to those requests.
 pub const ANSWERS: u32 = 7;
 /// Most bytes of a frame. MPI sends messages up to this size over TCP without asking the receiver
-/// first, which would take three times as long as the bytes. UCX, which MPICH uses, asks from 8 KiB
-/// on, Open MPI from 64 KiB on.
+/// first; with that question a message takes three times as long. UCX, which MPICH uses, asks from
+/// 8 KiB on, Open MPI from 64 KiB on.
 pub const FRAME_MOST: usize = if IS_OPEN_MPI { (16 << 10) + 256 } else { 8000 };
 const IS_OPEN_MPI: bool =
     matches!(env!("LLCL_MPI_BUILT_FOR").as_bytes(), [b'o', b'p', b'e', b'n', ..]);

@@ -1,8 +1,8 @@
 //! The fast path of short messages, which many programs send most: the bytes fit into a slot, the
 //! sender does not wait for the end, and the receiver is a rank of this node whose policy is
 //! `acquire`. It takes the steps of send() (`transport::memory::slots`), but tries only once and
-//! calls no function, except while threads wait for credit. Callers use send() when it refuses a
-//! message.
+//! calls no function, except while other processes wait for credit or when the thread's share is
+//! used up. Callers use send() when it refuses a message.
 
 use super::MessageSender;
 use crate::transport::frame::{ALONG, Envelope, Frame};

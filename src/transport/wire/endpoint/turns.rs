@@ -143,10 +143,11 @@ fn room_wakes_the_threads_that_have_asked_once() {
         all.0[0].set_ring(Box::new(move |sleeper| rung.lock().unwrap().push(sleeper)));
         let rounds = |takes| (0..2).for_each(|rank| all.round(rank, &|_, _, _| takes));
         let rings = || std::mem::take(&mut *rings.lock().unwrap());
-        for class in [Class::Requests, Class::Responses] {
+        for class in [Class::Lib, Class::Requests, Class::Responses] {
             all.fill((0, 1), class, || rounds(false));
             rings();
             let sleepers = match class {
+                Class::Lib => vec![Sleeper::Progress],
                 Class::Responses => vec![Sleeper::Handlers],
                 _ => vec![Sleeper::Program, Sleeper::Progress],
             };
