@@ -3,6 +3,7 @@
  * nothing; owners end what they own.
  * ranks: 1 2
  */
+#include "cpp_check.h"
 #include <llcl.hpp>
 
 #include <array>
@@ -28,14 +29,6 @@ void operator delete(void *memory) noexcept
     std::free(memory);
 }
 void operator delete(void *memory, std::size_t) noexcept { operator delete(memory); }
-
-#define CHECK(condition)                                                                                              \
-    do {                                                                                                              \
-        if (!(condition)) {                                                                                           \
-            std::fprintf(stderr, "%s:%d: failed: %s (%s)\n", __FILE__, __LINE__, #condition, llcl_last_error());      \
-            std::_Exit(1);                                                                                            \
-        }                                                                                                             \
-    } while (0)
 
 /* The simplest coroutine: runs until it awaits, and is told of by a word that its end sets. */
 struct run {

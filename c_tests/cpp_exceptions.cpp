@@ -4,7 +4,7 @@
  * leave its locks and roles taken.
  * kind: alone
  */
-#include <llcl.h>
+#include "cpp_check.h"
 
 #include <csignal>
 #include <cstdint>
@@ -18,14 +18,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#define CHECK(condition)                                                                                              \
-    do {                                                                                                              \
-        if (!(condition)) {                                                                                           \
-            std::fprintf(stderr, "%s:%d: failed: %s (%s)\n", __FILE__, __LINE__, #condition, llcl_last_error());      \
-            std::_Exit(1);                                                                                            \
-        }                                                                                                             \
-    } while (0)
 
 enum { HANDLER = 3, WENT_ON = 3, CAUGHT = 4 };
 

@@ -5,18 +5,11 @@
  * modes: auto
  * exit: 7
  */
+#include "cpp_check.h"
 #include <llcl.hpp>
 
 #include <cstdio>
 #include <cstdlib>
-
-#define CHECK(condition)                                                                                              \
-    do {                                                                                                              \
-        if (!(condition)) {                                                                                           \
-            std::fprintf(stderr, "%s:%d: failed: %s (%s)\n", __FILE__, __LINE__, #condition, llcl_last_error());      \
-            std::_Exit(1);                                                                                            \
-        }                                                                                                             \
-    } while (0)
 
 static llcl_context_t *duplicate(const llcl::context &context, llcl::context &into)
 {
