@@ -59,19 +59,14 @@ static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const
     if (total(to) != total(from)) {
         fatal("an access to %zu bytes from %zu bytes", total(to), total(from));
     }
+    __atomic_thread_fence(__ATOMIC_ACQ_REL);
     while (i < to->count && j < from->count) {
         size_t room = length_at(to, i) - in_to, have = length_at(from, j) - in_from;
         size_t size = room < have ? room : have;
         if (size) {
             char *destination = piece_at(to, i) + in_to, *source = piece_at(from, j) + in_from;
-            unsigned char *here;
-            if (gexl_inside(tm, rank, to->remote ? destination : source, size, &here)) {
-                __atomic_thread_fence(__ATOMIC_ACQ_REL);
-                memcpy(to->remote ? (char *)here : destination, to->remote ? source : (char *)here, size);
-            } else {
-                begun |= to->remote ? put_begin(tm, rank, destination, source, size)
-                                    : get_begin(tm, destination, rank, source, size);
-            }
+            begun |= to->remote ? put_begin(tm, rank, destination, source, size)
+                                : get_begin(tm, destination, rank, source, size);
         }
         in_to += size;
         in_from += size;
