@@ -19,6 +19,7 @@ use ranks::{Rank, some_ranks, strangers, two_ranks};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+mod contacts;
 mod ends;
 mod ranks;
 mod unsent;

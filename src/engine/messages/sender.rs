@@ -51,15 +51,13 @@ impl AmSender {
     /// memory has the ticket counter of the share.
     pub fn message_sender(&self, peer: u32) -> Result<&MessageSender<'static>> {
         let fabric = self.routes.fabric();
-        let known = fabric.known_sender(peer);
-        if known.is_none() {
-            // Makes the port first: at the peer's death mark_dead() closes it.
-            self.routes.port(peer)?;
-        }
+        // A contact makes the sender before the port. The lane needs the port for the payload of a
+        // LONG message, and mark_dead() closes it.
+        self.routes.port(peer)?;
         if self.routes.is_dead(peer) {
             fail!(ERR_PEER_DEAD, "rank {peer} has died or has left");
         }
-        if let Some(message_sender) = known {
+        if let Some(message_sender) = fabric.known_sender(peer) {
             return Ok(message_sender);
         }
         if let Some(host) = fabric.nearest_host(peer)

@@ -7,6 +7,8 @@ pub struct Rank {
     pub ring: CommandQueue<QueueEntry>,
     pub routes: Arc<Routes>,
     pub segment: Arc<Segment>,
+    pub bootstrap: Arc<Bootstrap>,
+    pub post: Arc<AmSender>,
 }
 
 /// Ranks that have not contacted each other. `change` changes the configuration of each.
@@ -21,14 +23,14 @@ pub fn strangers<const N: usize>(
         change(rank, &mut config);
         let bootstrap = Arc::new(Bootstrap::from_world(&world, rank as u32).unwrap());
         let segment = Arc::new(Segment::create(&config, 1).unwrap());
-        let routes = Routes::new(segment.clone(), bootstrap, false).unwrap();
+        let routes = Routes::new(segment.clone(), bootstrap.clone(), false).unwrap();
         by_owner::serve_signals(&routes);
         let (ring, consumer) = CommandQueue::new(16, || ()).unwrap();
         let to_tell = (Arc::new(Admission::default()), 8);
         let post = Arc::new(AmSender::new(routes.clone(), Arc::default(), 64, 1));
         let receivers = routes.receivers(Arc::default());
-        let work = LaneState::new(consumer, to_tell, receivers, post, in_flight);
-        Rank { work, ring, routes, segment }
+        let work = LaneState::new(consumer, to_tell, receivers, post.clone(), in_flight);
+        Rank { work, ring, routes, segment, bootstrap, post }
     });
     (world, ranks)
 }
