@@ -39,8 +39,6 @@ static inline int gasnet_init(int *argc, char ***argv) {
 }
 int gasnet_attach(gasnet_handlerentry_t *table, int count, uintptr_t segment_size, uintptr_t min_heap_offset);
 void gasnet_QueryGexObjects(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, gex_Segment_t *segment);
-int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int count);
-int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int count);
 int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source);
 extern gex_TM_t gexl_world;
 #define gasnet_mynode() gex_System_QueryJobRank()

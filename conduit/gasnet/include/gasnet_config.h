@@ -57,6 +57,9 @@
 #define GASNET_PAGESHIFT 12
 #define GASNET_MAX_THREADS 256
 
+/* gex_Client_Init takes NULL for argc and argv. */
+#define GASNET_NULL_ARGV_OK 1
+
 /* Handlers run on threads of the client only, when these poll or wait. */
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 0
 

@@ -8,13 +8,21 @@
 #define GASNET_TOOLS_H
 #define _INCLUDED_GASNET_TOOLS_H 1
 
+/* GASNet's headers include some that nothing here needs, too, and clients use what they declare. */
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
 #include <time.h>
+#include <unistd.h>
 
 #if defined(GASNETT_LITE_MODE) + defined(GASNETT_THREAD_SAFE) + defined(GASNETT_THREAD_SINGLE) > 1
 #error define one of GASNETT_LITE_MODE, GASNETT_THREAD_SAFE and GASNETT_THREAD_SINGLE only
@@ -215,6 +223,8 @@ static inline void gexl_no_trace(const char *format, ...) { (void)format; }
 #define GASNETT_TRACE_GET_TRACELOCAL() 0
 #define GASNETT_TRACE_SET_TRACELOCAL(on) ((void)(on))
 #define GASNETT_STATS_DUMP(reset) ((void)(reset))
+
+#include "llcl-gasnet/inner.h"
 
 #ifdef __cplusplus
 }

@@ -82,6 +82,8 @@ void gex_Segment_SetCData(gex_Segment_t segment, const void *value);
 void *gex_Segment_QueryCData(gex_Segment_t segment);
 uintptr_t gasnet_getMaxLocalSegmentSize(void);
 uintptr_t gasnet_getMaxGlobalSegmentSize(void);
+int gasnet_getSegmentInfo(gasnet_seginfo_t *table, int count);
+int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int count);
 
 /* Teams. */
 gex_Client_t gex_TM_QueryClient(gex_TM_t tm);

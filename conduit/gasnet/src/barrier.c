@@ -276,7 +276,7 @@ void gasnet_barrier_notify(int id, int flags) {
     }
     advance_lock();
     unsigned what = flags & GASNET_BARRIERFLAG_MISMATCH ? MISMATCH
-                    : flags & (GASNET_BARRIERFLAG_ANONYMOUS | GASNET_BARRIERFLAG_UNNAMED) ? ANONYMOUS : NAMED;
+                    : flags & GASNET_BARRIERFLAG_ANONYMOUS ? ANONYMOUS : NAMED;
     named.number++;
     named.round = 0;
     named.told = false;
@@ -305,7 +305,7 @@ static bool named_ended(void) {
 static int named_result(int id, int flags) {
     unsigned what = named.met >> 32 & 3;
     /* A wait that gives a name must give the one that the ranks have notified. */
-    bool unnamed = flags & (GASNET_BARRIERFLAG_ANONYMOUS | GASNET_BARRIERFLAG_UNNAMED);
+    bool unnamed = flags & GASNET_BARRIERFLAG_ANONYMOUS;
     bool own = flags & GASNET_BARRIERFLAG_MISMATCH || (!unnamed && what == NAMED && id != (int)(uint32_t)named.met);
     named.notified = false;
     named.result_anonymous = what != NAMED;

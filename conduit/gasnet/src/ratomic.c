@@ -107,8 +107,8 @@ static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_
         bits *word = at.here;                                                                       \
         bits old, to, given;                                                                        \
         type value, next;                                                                           \
-        bool fetches = op >= GEX_OP_FADD;                                                           \
-        gex_OP_t plain = op >= GEX_OP_FADD && op != GEX_OP_GET ? GEX_OP_TO_NONFETCHING(op) : op;    \
+        bool fetches = op >= GEX_OP_FAND;                                                           \
+        gex_OP_t plain = op >= GEX_OP_FAND && op != GEX_OP_GET ? GEX_OP_TO_NONFETCHING(op) : op;    \
         value = plain == GEX_OP_INC || plain == GEX_OP_DEC ? (type)1 : operand1;                    \
         memcpy(&given, &value, sizeof given);                                                       \
         memcpy(&to, &operand2, sizeof to);                                                          \

@@ -7,10 +7,11 @@
                  GEX_OP_FDEC | GEX_OP_SET | GEX_OP_CAS | GEX_OP_SWAP | GEX_OP_FCAS | GEX_OP_GET)
 #define BIT_OPS (GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR | GEX_OP_FAND | GEX_OP_FOR | GEX_OP_FXOR)
 
+#define FORM(op) (fetches ? GEX_OP_TO_FETCHING(op) : (op))
 #define STEP(op, first, second, was, is)                                                                       \
     got = 0;                                                                                                   \
     gex_Event_Wait(OP(ad, &got, next, word, op, first, second, 0));                                            \
-    CHECK((op) < GEX_OP_FADD || got == (was));                                                                 \
+    CHECK((op) < GEX_OP_FAND || got == (was));                                                                 \
     gex_Event_Wait(OP(ad, &got, next, word, GEX_OP_GET, 0, 0, 0));                                             \
     CHECK(got == (is));
 #define TYPE(NAME, type, ops)                                                                                  \
@@ -18,17 +19,17 @@
         type got;                                                                                              \
         gex_AD_Create(&ad, tm, GEX_DT_##NAME, ops, 0);                                                         \
         CHECK(gex_AD_QueryTM(ad) == tm && gex_AD_QueryDT(ad) == GEX_DT_##NAME && gex_AD_QueryOps(ad) == (ops)); \
-        for (int form = 0; form <= 12; form += 12) {                                                           \
+        for (int fetches = 0; fetches <= 1; fetches++) {                                                       \
             STEP(GEX_OP_SET, 12, 0, 0, 12)                                                                     \
-            STEP(GEX_OP_ADD << form, 30, 0, 12, 42)                                                            \
-            STEP(GEX_OP_SUB << form, 2, 0, 42, 40)                                                             \
-            STEP(GEX_OP_MULT << form, 3, 0, 40, 120)                                                           \
-            STEP(GEX_OP_MIN << form, 100, 0, 120, 100)                                                         \
-            STEP(GEX_OP_MAX << form, 110, 0, 100, 110)                                                         \
-            STEP(GEX_OP_INC << form, 0, 0, 110, 111)                                                           \
-            STEP(GEX_OP_DEC << form, 0, 0, 111, 110)                                                           \
-            STEP(GEX_OP_CAS << form, 111, 5, 110, 110)                                                         \
-            STEP(GEX_OP_CAS << form, 110, 5, 110, 5)                                                           \
+            STEP(FORM(GEX_OP_ADD), 30, 0, 12, 42)                                                              \
+            STEP(FORM(GEX_OP_SUB), 2, 0, 42, 40)                                                               \
+            STEP(FORM(GEX_OP_MULT), 3, 0, 40, 120)                                                             \
+            STEP(FORM(GEX_OP_MIN), 100, 0, 120, 100)                                                           \
+            STEP(FORM(GEX_OP_MAX), 110, 0, 100, 110)                                                           \
+            STEP(FORM(GEX_OP_INC), 0, 0, 110, 111)                                                             \
+            STEP(FORM(GEX_OP_DEC), 0, 0, 111, 110)                                                             \
+            STEP(FORM(GEX_OP_CAS), 111, 5, 110, 110)                                                           \
+            STEP(FORM(GEX_OP_CAS), 110, 5, 110, 5)                                                             \
         }                                                                                                      \
         STEP(GEX_OP_SWAP, 77, 0, 5, 77)                                                                        \
         gex_AD_Destroy(ad);                                                                                    \

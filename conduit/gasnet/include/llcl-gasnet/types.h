@@ -13,8 +13,7 @@
 
 #define GASNET_BARRIERFLAG_ANONYMOUS 1
 #define GASNET_BARRIERFLAG_MISMATCH 2
-#define GASNET_BARRIERFLAG_UNNAMED 4
-#define GASNET_BARRIERFLAG_IMAGES 8
+#define GASNET_BARRIERFLAG_UNNAMED (8 | GASNET_BARRIERFLAG_ANONYMOUS)
 
 #define GASNET_WAIT_SPIN 0
 #define GASNET_WAIT_BLOCK 1
@@ -86,10 +85,10 @@ typedef struct {
 } gex_Token_Info_t;
 typedef uint32_t gex_TI_t;
 #define GEX_TI_SRCRANK (1u << 0)
-#define GEX_TI_EP (1u << 1)
-#define GEX_TI_ENTRY (1u << 2)
-#define GEX_TI_IS_REQ (1u << 3)
-#define GEX_TI_IS_LONG (1u << 4)
+#define GEX_TI_ENTRY (1u << 1)
+#define GEX_TI_IS_REQ (1u << 2)
+#define GEX_TI_IS_LONG (1u << 3)
+#define GEX_TI_EP (1u << 4)
 #define GEX_TI_ALL (31u)
 
 typedef uintptr_t gex_RMA_Value_t;
@@ -119,12 +118,13 @@ typedef struct {
 #define GEX_THREAD_ROLE_SND 2u
 
 typedef uint32_t gex_EC_t;
-#define GEX_EC_GET (1u << 0)
-#define GEX_EC_PUT (1u << 1)
-#define GEX_EC_AM (1u << 2)
-#define GEX_EC_LC (1u << 3)
-#define GEX_EC_RMW (1u << 4)
-#define GEX_EC_ALL (31u)
+/* The local completion of a put is a part of the put; a message has nothing else. */
+#define GEX_EC_LC (1u << 1)
+#define GEX_EC_AM GEX_EC_LC
+#define GEX_EC_PUT (GEX_EC_LC | 1u << 0)
+#define GEX_EC_GET (1u << 2)
+#define GEX_EC_RMW (1u << 3)
+#define GEX_EC_ALL (~0u)
 
 typedef struct {
     void *addr;
