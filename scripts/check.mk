@@ -105,7 +105,7 @@ MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is
 PEER_TESTS = connect_try|life_query|remote_pointer|window
 PROCESS_TESTS = am_sizes am_flood_both am_waits_asleep am_within_full rma_waits_asleep peer_node flush
 # A rank of theirs is killed; the ranks are on three nodes that the module datagram joins.
-KILL_TESTS = coll_kill kill_nine team_survivors am_soak_kill wait_word_death
+KILL_TESTS = coll_kill duplicate_kill kill_nine team_survivors am_soak_kill wait_word_death
 BY_MODULE = LLCL_MODULES=$(abspath $(BUILD))/wire/modules LD_LIBRARY_PATH=$(abspath $(BUILD))/lib
 check-wire: check-wire-library
 	$(WIRE) --wire 1 --mode auto

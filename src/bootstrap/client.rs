@@ -4,10 +4,10 @@
 mod gathering;
 mod listen;
 
-use crate::bootstrap::Card;
 use crate::bootstrap::client::gathering::Gathering;
 use crate::bootstrap::protocol::Request;
 use crate::bootstrap::wanted::Wanted;
+use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::util::once::Once;
 use crate::util::socket::{self, Room, Wake};
@@ -16,7 +16,7 @@ use crate::util::thread::{Thread, spawn_quiet};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a waiting thread sleeps between two calls of the function of while_waiting().
@@ -70,6 +70,14 @@ struct Deaths {
     reported: Vec<bool>,
 }
 
+/// The ranks whose processes have ended without leaving, and the other bootstraps of the same
+/// processes that learn it from this one.
+#[derive(Default)]
+struct Killed {
+    ranks: Vec<u32>,
+    duplicates: Vec<Weak<Bootstrap>>,
+}
+
 struct Shared {
     rank: u32,
     /// `close` takes it out. A request under way has a reference of its own, so the descriptor's
@@ -80,6 +88,7 @@ struct Shared {
     arrived: Condvar,
     gone: Box<[AtomicBool]>,
     deaths: Mutex<Deaths>,
+    killed: Mutex<Killed>,
     /// The ranks whose cards are asked for. `asked` wakes the watcher thread to send the requests;
     /// `on_cards` gets the cards.
     wanted: Wanted,
@@ -112,6 +121,7 @@ impl Client {
             arrived: Condvar::new(),
             gone: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: Mutex::new(Deaths { call: None, reported: vec![false; size as usize] }),
+            killed: Mutex::default(),
             wanted: Wanted::new(size),
             asked: Wake::new()?,
             on_cards: Mutex::new(None),
@@ -192,6 +202,18 @@ impl Client {
             }
         }
         deaths.call = Some(call);
+    }
+
+    /// Passes the deaths on, also those that are known already. See `Bootstrap::pass_deaths_to`.
+    pub(super) fn pass_deaths_to(&self, duplicate: &Arc<Bootstrap>) {
+        let mut killed = lock(&self.shared.killed);
+        killed.ranks.iter().for_each(|rank| duplicate.killed(*rank));
+        killed.duplicates.push(Arc::downgrade(duplicate));
+    }
+
+    /// Passes no more deaths on. When it returns, none is being passed on.
+    pub(super) fn pass_no_deaths_to(&self, duplicate: *const Bootstrap) {
+        lock(&self.shared.killed).duplicates.retain(|it| it.as_ptr() != duplicate);
     }
 
     pub(super) fn abort(&self, code: i32, grace_ms: u32) {

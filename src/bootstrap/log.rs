@@ -57,6 +57,11 @@ impl Log {
         self.hubs.get(rank as usize) == Some(&self.me)
     }
 
+    /// The ranks whose hub runs in the process of `hub`.
+    pub fn ranks_of(&self, hub: u32) -> Vec<u32> {
+        (0..).zip(&*self.hubs).filter(|it| *it.1 == hub).map(|it| it.0).collect()
+    }
+
     /// Whether this hub decides on the order.
     pub fn decides(&self) -> bool {
         self.hubs.first() == Some(&self.me)

@@ -22,6 +22,7 @@ pub use protocol::{MAX_BLOB, MAX_RANKS};
 pub use world::World;
 
 use crate::fail;
+use crate::util::once::Once;
 use crate::util::status::{Error, Result};
 use alone::Alone;
 pub use client::OnCards;
@@ -57,6 +58,8 @@ pub struct Bootstrap {
     /// Where the ranks run on several machines: for each rank, the rank whose process has its hub.
     hubs: Option<Arc<[u32]>>,
     published: Mutex<Vec<u8>>,
+    /// The bootstrap that passes deaths on to this one.
+    first: Once<Arc<Bootstrap>>,
     abort: Option<Abort>,
     processes: bool,
     foreign: i64,
@@ -204,6 +207,7 @@ impl Bootstrap {
             hub_requests: None,
             hubs: None,
             published: Mutex::default(),
+            first: Once::new(),
             abort: None,
             processes: true,
             foreign: 0,
@@ -350,6 +354,28 @@ impl Bootstrap {
         }
     }
 
+    /// From now on `duplicate`, which the same processes have made through this bootstrap, learns
+    /// from it which ranks have died: the hub in a rank's process dies with the rank, and the other
+    /// hubs of the duplicate do not notice that. If this bootstrap is a duplicate itself, the first
+    /// one tells both. Ends with leave() of either.
+    pub fn pass_deaths_to(self: &Arc<Self>, duplicate: &Arc<Bootstrap>) {
+        let first = self.first.get().unwrap_or(self);
+        if let (Link::Hub(client), true) = (&first.link, self.processes) {
+            let _ = duplicate.first.set(first.clone());
+            client.pass_deaths_to(duplicate);
+        }
+    }
+
+    /// The process of `rank` has ended, says the bootstrap that passes deaths on to this one.
+    fn killed(&self, rank: u32) {
+        if let Link::Hub(client) = &self.link {
+            client.mark_gone([rank].into_iter());
+        }
+        if let Some(hub_requests) = self.hub_requests.as_ref().filter(|_| self.hubs.is_some()) {
+            hub_requests.killed(rank);
+        }
+    }
+
     /// Tells the launcher to end the whole job with this exit code. The caller must then end by
     /// itself. The other ranks are killed if they have not ended after `grace_ms` milliseconds.
     pub fn abort(&self, code: i32, grace_ms: u32) {
@@ -371,6 +397,9 @@ impl Bootstrap {
     /// Like leave(), but waits for other ranks until `limit` at most. Where the ranks run on
     /// several machines it may wait longer: the hub needs the wire of this rank's context.
     pub fn leave_by(&self, limit: Option<Instant>) {
+        if let Some(Link::Hub(first)) = self.first.get().map(|first| &first.link) {
+            first.pass_no_deaths_to(self);
+        }
         match &self.link {
             Link::Alone(alone) => alone.leave(),
             Link::Hub(client) => client.close(true),

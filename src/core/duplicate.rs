@@ -34,6 +34,8 @@ impl Context {
         let made = Context::create(config, Place::Handed(handed));
         // If the exchange has failed, the bootstrap has failed because of it, and its error says
         // less.
-        made.map_err(|error| failure.take().unwrap_or(error))
+        let made = made.map_err(|error| failure.take().unwrap_or(error))?;
+        self.bootstrap().pass_deaths_to(made.bootstrap());
+        Ok(made)
     }
 }

@@ -9,6 +9,7 @@ use crate::util::socket::{self, Room, interest};
 use crate::util::status::{Error, Result, Status};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Weak;
 use std::sync::atomic::Ordering;
 
 /// Most packets that are received before the cards in them are passed on, which bounds the number
@@ -114,7 +115,12 @@ impl Shared {
                 }
             }
             Some((_, Reply::Gone { ranks })) => {
-                ranks.iter().for_each(|gone| self.mark_gone(gone.rank))
+                for gone in ranks {
+                    self.mark_gone(gone.rank);
+                    if !gone.left {
+                        self.killed(gone.rank);
+                    }
+                }
             }
             // The hub checked the release when this rank joined, so this cannot be its packet.
             Some((_, Reply::Card { .. } | Reply::FarCard { .. })) | None => {}
@@ -132,6 +138,14 @@ impl Shared {
             reported[peer as usize] = true;
             call(peer);
         }
+    }
+
+    /// Passes a death on. The lock is held meanwhile, so that a duplicate which leaves can wait.
+    fn killed(&self, rank: u32) {
+        let mut killed = lock(&self.killed);
+        killed.ranks.push(rank);
+        let duplicates = killed.duplicates.iter().filter_map(Weak::upgrade);
+        duplicates.for_each(|duplicate| duplicate.killed(rank));
     }
 
     /// The hub has ended: ends all requests and marks all ranks as dead.

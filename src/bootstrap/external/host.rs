@@ -42,6 +42,8 @@ struct Pending {
     carry: Option<Carry>,
     /// Packets of other hubs.
     relayed: Vec<(u32, Vec<u8>)>,
+    /// Ranks whose processes have ended.
+    killed: Vec<u32>,
     leaving: bool,
     /// The wire has failed: the other hubs cannot be reached any more.
     wire_failed: bool,
@@ -132,6 +134,11 @@ impl HubRequests {
     /// Tells it that the wire has failed: it ends.
     pub(in crate::bootstrap) fn wire_failed(&self) {
         self.give(|pending| pending.wire_failed = true);
+    }
+
+    /// Tells it that the process of a rank has ended.
+    pub(in crate::bootstrap) fn killed(&self, rank: u32) {
+        self.give(|pending| pending.killed.push(rank));
     }
 
     /// A packet of another hub.
@@ -268,6 +275,9 @@ fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
             }
             for (from, packet) in &pending.relayed {
                 events.extend(hub.relayed(*from, packet));
+            }
+            if !pending.killed.iter().all(|rank| hub.goes_on_without(*rank)) {
+                return;
             }
         }
         for event in events {

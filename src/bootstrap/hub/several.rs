@@ -62,6 +62,25 @@ impl Hub {
         events
     }
 
+    /// The process of `rank` has ended. If it has run the hub of another machine, the ranks there
+    /// count as dead. False: that hub has decided on the order of the log, so this one cannot go
+    /// on.
+    pub fn goes_on_without(&mut self, rank: u32) -> bool {
+        let Some(log) = &self.log else { return true };
+        let lost = log.ranks_of(rank);
+        if !log.decides() {
+            return !lost.contains(&0);
+        }
+        // Those of its own ranks this hub notices itself.
+        if !log.is_near(rank) {
+            for rank in lost {
+                self.enter(Entry { rank, packet: Vec::new() }, &mut Vec::new());
+            }
+        }
+        self.dispatch();
+        true
+    }
+
     /// The cards of ranks of other machines, by rank.
     pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
         self.rules.far_cards(cards);

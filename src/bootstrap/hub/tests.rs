@@ -212,3 +212,27 @@ fn an_abort_reaches_the_ranks_of_all_machines_and_nonsense_kills_its_sender_only
     let abort = || Event::Abort { rank: 3, code: 7, grace_ms: 1 };
     assert_eq!(machines.turn(), [abort(), abort()]);
 }
+
+#[test]
+fn a_hub_whose_process_has_ended_takes_its_ranks_along() {
+    let mut machines = Machines::start();
+    say(&machines.ends[0], 5, &Request::Fence);
+    machines.turn();
+    // Rank 3 runs no hub; if it has died, its hub reports that.
+    assert!(machines.hubs[0].goes_on_without(3) && machines.hubs[0].goes_on_without(0));
+    assert_eq!(receive(&machines.ends[0]), None);
+    assert!(machines.hubs[0].goes_on_without(2) && machines.hubs[0].goes_on_without(2));
+    let ranks = || [2, 3].map(|rank| Departure { rank, left: false }).to_vec();
+    for end in &machines.ends[..2] {
+        assert_eq!(receive(end), Some((0, Reply::Gone { ranks: ranks() })));
+    }
+    say(&machines.ends[1], 5, &Request::Fence);
+    machines.hubs[0].turn().unwrap();
+    for end in &machines.ends[..2] {
+        assert_eq!(receive(end), Some((5, Reply::Answer { status: 0, bytes: Vec::new() })));
+        say(end, 0, &Request::Leave);
+    }
+    machines.hubs[0].turn().unwrap();
+    assert!(machines.hubs[0].take_relays().is_empty() && machines.hubs[0].is_over());
+    assert!(!machines.hubs[1].goes_on_without(0) && machines.hubs[1].goes_on_without(1));
+}
