@@ -55,9 +55,12 @@ static void refused(struct own_rank *me)
     }
 }
 
+#define BOTH "world and bootstrap are set"
+
 /* One whose own settings are refused refuses all, and says why. */
 static void refused_by_itself(struct own_rank *me, const char *variable, int slots, int place, const char *why)
 {
+    llcl_world_t *world = NULL;
     llcl_context_t *context = NULL;
     llcl_bootstrap_t bootstrap = LLCL_BOOTSTRAP_INIT;
     llcl_config_t config = LLCL_CONFIG_INIT;
@@ -69,11 +72,17 @@ static void refused_by_itself(struct own_rank *me, const char *variable, int slo
     config.bootstrap = &bootstrap;
     if (fails) {
         config.am_slots = (uint32_t)slots;
+        if (strcmp(why, BOTH) == 0) {
+            CHECK_OK(llcl_world_create(1, &world));
+            config.world = world;
+        }
         CHECK(variable == NULL || setenv(variable, "/wrong", 1) == 0);
     }
     CHECK_STATUS(llcl_init(&config, fails && !place ? NULL : &context), fails ? LLCL_ERR_INVALID : LLCL_ERR_SYSTEM);
     CHECK(context == NULL && strstr(llcl_last_error(), fails ? why : "rank 1 cannot join") != NULL);
     CHECK_EQUAL(me->rounds, 1);
+    if (world != NULL)
+        CHECK_OK(llcl_world_free(world));
 }
 
 static void a_bad_field(struct own_rank *me)
@@ -121,6 +130,11 @@ static void host_refused_late(struct own_rank *me) { refused_late(me, 0); }
 static void no_file_of_choices(struct own_rank *me)
 {
     refused_by_itself(me, "LLCL_COLL_TABLE", 0, 1, "/wrong");
+}
+
+static void two_places(struct own_rank *me)
+{
+    refused_by_itself(me, NULL, 0, 1, BOTH);
 }
 
 static void no_place(struct own_rank *me)
@@ -310,9 +324,6 @@ static void wrong_parameters(void)
     REFUSED(bad.size = 0, "size");
     REFUSED(bad.size = 4097, "size");
     REFUSED(bad.rank = 2, "rank");
-    CHECK_OK(llcl_world_create(1, &config.world));
-    REFUSED(bad.rank = 0, "world");
-    CHECK_OK(llcl_world_free(config.world));
 }
 
 int main(void)
@@ -328,6 +339,7 @@ int main(void)
     own_ranks_succeed(3, no_file_of_choices);
     own_ranks_succeed(3, another_refused_late);
     own_ranks_succeed(3, host_refused_late);
+    own_ranks_succeed(3, two_places);
     own_ranks_succeed(3, no_place);
     own_ranks_succeed(3, twice_the_same_number);
     own_ranks_succeed(3, strangers);

@@ -440,7 +440,7 @@ typedef struct llcl_config_t {
     llcl_world_t *world;
     /**
      * The place among ranks that another launcher has started, read during llcl_init; NULL: none.
-     * It must be NULL where `world` is set.
+     * It must be NULL where `world` is set; otherwise all its ranks are refused.
      */
     const llcl_bootstrap_t *bootstrap;
     /** The place in `world`, from 0 on; without a world it is ignored. */

@@ -112,7 +112,7 @@ pub struct llcl_config_t {
     /// llcl-run gave to this process, else a world of one rank. Must outlive the context.
     pub world: *mut llcl_world_t,
     /// The place among ranks that another launcher has started, read during llcl_init; NULL: none.
-    /// It must be NULL where `world` is set.
+    /// It must be NULL where `world` is set; otherwise all its ranks are refused.
     pub bootstrap: *const llcl_bootstrap_t,
     /// The place in `world`, from 0 on; without a world it is ignored.
     pub rank: u32,
@@ -281,14 +281,17 @@ pub(super) unsafe fn create(
     };
     // SAFETY: NULL or alive, as the caller promises.
     match unsafe { (config.world.as_ref(), config.bootstrap.as_ref()) } {
-        (Some(_), Some(_)) => {
-            fail!(ERR_INVALID, "world and bootstrap are set, expected one of them")
-        }
         (Some(world), None) => Context::create(resolved, Place::World(&world.0, config.rank)),
-        // SAFETY: as the caller promises.
-        (None, Some(bootstrap)) => unsafe {
-            with_place(bootstrap, |place| Context::create(resolved, place))
-        },
+        (world, Some(bootstrap)) => {
+            // Other ranks may wait for this one in its allgather.
+            let one = |config| match world {
+                Some(_) => fail!(ERR_INVALID, "world and bootstrap are set, expected one of them"),
+                None => Ok(config),
+            };
+            let resolved = resolved.and_then(one);
+            // SAFETY: as the caller promises.
+            unsafe { with_place(bootstrap, |place| Context::create(resolved, place)) }
+        }
         (None, None) => Context::create(resolved, Place::Environment),
     }
 }
