@@ -1,5 +1,6 @@
 /* Broken if this fails: LLCL_CHECK lets a program go on after a call that failed, ends one whose
- * call succeeded, or does not say which call it was, where, and why.
+ * call succeeded, or does not say which call it was, where, and why; a program's own sentence is
+ * not the last error.
  * kind: alone
  * modes: auto
  */
@@ -50,5 +51,10 @@ int main(void)
     CHECK(strstr(text, llcl_status_string(LLCL_RETRY_BUSY)) != NULL);
     child(3, 1, text, sizeof text);
     CHECK(strstr(text, "?:7: ?") != NULL);
+    llcl_set_last_error("its own");
+    CHECK(strcmp(llcl_last_error(), "its own") == 0);
+    llcl_set_last_error(NULL);
+    llcl_set_last_error(llcl_last_error());
+    CHECK(strcmp(llcl_last_error(), "its own") == 0);
     return 0;
 }

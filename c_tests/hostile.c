@@ -390,6 +390,7 @@ static void values(void)
     CHECK(llcl_status_string(INT32_MIN) != NULL && llcl_status_string(INT32_MAX) != NULL);
     CHECK(llcl_last_error() != NULL);
     llcl_must_succeed(LLCL_OK, NULL, NULL, 0);
+    llcl_set_last_error(NULL);
     CHECK_EQUAL(llcl_no_completion().kind, LLCL_COMPLETE_NONE);
     CHECK(llcl_callback(NULL, NULL).target == NULL);
     CHECK(llcl_store_on(NULL).target == NULL);

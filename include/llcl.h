@@ -195,6 +195,15 @@ const char *llcl_status_string(llcl_status_t status);
 const char *llcl_last_error(void);
 
 /**
+ * Sets the sentence that llcl_last_error() returns to the calling thread. It is for functions that
+ * answer statuses and are built upon this library, as llcl_init_mpi is.
+ *
+ * `sentence`: text, which is copied; NULL changes nothing. Any thread may call it at any time.
+ * This library's own.
+ */
+void llcl_set_last_error(const char *sentence);
+
+/**
  * Ends the process if a call has failed; the macro LLCL_CHECK calls it. It prints the call, its
  * place in the source, the status and llcl_last_error() on stderr, and then calls exit(1), so that
  * the job ends.

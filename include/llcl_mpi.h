@@ -34,8 +34,7 @@ static inline void llcl_mpi_abort_(void *data, int32_t exit_code)
  * under llcl-run, the call is llcl_init without a bootstrap: the ranks are those of llcl-run, and
  * llcl_init refuses if another launcher has started several processes.
  * LLCL_ERR_STATE: MPI is not initialised, or is finalised; LLCL_ERR_INVALID also if MPI does not
- * tell the rank and the size of comm: of these two llcl_last_error does not tell. Else as of
- * llcl_init. One thread of a rank at a time. */
+ * tell the rank and the size of comm. Else as of llcl_init. One thread of a rank at a time. */
 static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *config, llcl_context_t **context)
 {
     llcl_config_t with = LLCL_CONFIG_INIT;
@@ -43,11 +42,15 @@ static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *co
     int begun = 0, ended = 0, world = 0, rank = 0, size = 0;
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
-    if (!begun || ended)
+    if (!begun || ended) {
+        llcl_set_last_error(begun ? "llcl_init_mpi: MPI is finalised" : "llcl_init_mpi: MPI is not initialised");
         return LLCL_ERR_STATE;
+    }
     if (MPI_Comm_size(MPI_COMM_WORLD, &world) != MPI_SUCCESS || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS ||
-        MPI_Comm_size(comm, &size) != MPI_SUCCESS)
+        MPI_Comm_size(comm, &size) != MPI_SUCCESS) {
+        llcl_set_last_error("llcl_init_mpi: MPI does not tell the rank and the size of comm, expected an intracommunicator");
         return LLCL_ERR_INVALID;
+    }
     if (config)
         with = *config;
     with.world = NULL;

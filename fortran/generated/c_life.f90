@@ -18,6 +18,11 @@ module llcl_c_life
       type(c_ptr) :: answer
     end function
 
+    subroutine llcl_set_last_error(sentence) bind(c)
+      import
+      type(c_ptr), value :: sentence
+    end subroutine
+
     subroutine llcl_must_succeed(status, call, file, line) bind(c)
       import
       integer(c_int32_t), value :: status

@@ -1,6 +1,6 @@
 //! 0. Statuses: the answers of all functions.
 
-use crate::util::status::{Status, last_message};
+use crate::util::status::{Status, last_message, set_last_message};
 use std::ffi::{CStr, c_char};
 
 /// What a call answers: 0; an error, which is negative; LLCL_DONE; or "try again", which is any
@@ -75,6 +75,21 @@ pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_last_error() -> *const c_char {
     last_message()
+}
+
+/// Sets the sentence that llcl_last_error() returns to the calling thread. It is for functions that
+/// answer statuses and are built upon this library, as llcl_init_mpi is.
+///
+/// `sentence`: text, which is copied; NULL changes nothing. Any thread may call it at any time.
+/// This library's own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn llcl_set_last_error(sentence: *const c_char) {
+    if !sentence.is_null() {
+        // SAFETY: text that ends with a zero, as the caller promises. Owned, since it may be the
+        // last message itself.
+        let text = unsafe { CStr::from_ptr(sentence) }.to_string_lossy().into_owned();
+        set_last_message(&[&text]);
+    }
 }
 
 /// Ends the process if a call has failed; the macro LLCL_CHECK calls it. It prints the call, its

@@ -125,14 +125,7 @@ impl Error {
     /// function that was called.
     pub fn record(&self, function: &str) -> Status {
         if !self.status.is_retry() {
-            // A thread that is ending may have no thread-local variables any more.
-            let _ = LAST.try_with(|last| {
-                let mut last = last.borrow_mut();
-                last.clear();
-                let text = [function, ": ", self.message()].into_iter().flat_map(str::bytes);
-                last.extend(text.filter(|b| *b != 0));
-                last.push(0);
-            });
+            set_last_message(&[function, ": ", self.message()]);
         }
         self.status
     }
@@ -160,6 +153,17 @@ macro_rules! fail {
 
 thread_local! {
     static LAST: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Makes a text of these parts this thread's last message.
+pub fn set_last_message(parts: &[&str]) {
+    // A thread that is ending may have no thread-local variables any more.
+    let _ = LAST.try_with(|last| {
+        let mut last = last.borrow_mut();
+        last.clear();
+        last.extend(parts.iter().flat_map(|part| part.bytes()).filter(|b| *b != 0));
+        last.push(0);
+    });
 }
 
 /// This thread's last message with its NUL, valid until this thread's next failing call.

@@ -3,7 +3,8 @@
  * receives that it has posted and free its communicators. Later MPI_Test fails, which a read of
  * 8 bytes must notice, or with the argument "some" MPI_Testsome, which a read of 1 MiB must notice:
  * a read must end with a status, and llcl_last_error must have MPI's sentence. 2 ranks, which
- * initialise the library by the communicator's Fortran handle. */
+ * initialise the library by the communicator's Fortran handle. Before, a call without MPI and one
+ * without a communicator must be refused with a sentence, and at the end one after MPI. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>
@@ -63,8 +64,14 @@ int main(int argc, char **argv)
     llcl_region_t *region;
     llcl_remote_t all[2];
     breaks_some = argc > 1 && strcmp(argv[1], "some") == 0;
+    EXPECT(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context) == LLCL_ERR_STATE);
+    EXPECT(strstr(llcl_last_error(), "MPI is not initialised") != NULL);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    EXPECT(llcl_init_mpi(MPI_COMM_NULL, NULL, &context) == LLCL_ERR_INVALID);
+    EXPECT(strstr(llcl_last_error(), "size of comm") != NULL);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 
     left = 20;
     EXPECT(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context) == LLCL_ERR_SYSTEM);
@@ -99,5 +106,7 @@ int main(int argc, char **argv)
     __atomic_store_n(&broken, 0, __ATOMIC_RELAXED);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
+    EXPECT(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context) == LLCL_ERR_STATE);
+    EXPECT(strstr(llcl_last_error(), "MPI is finalised") != NULL);
     return 0;
 }
