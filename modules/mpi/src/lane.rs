@@ -13,8 +13,6 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use crate::requests::FRAME_MOST;
-
 /// Most frames that MPI has not finished sending. Frames of class USER stop at three quarters, so
 /// that answers and the library's own frames still find room.
 pub const DEPTH: usize = 256;

@@ -129,19 +129,20 @@ unsafe extern "C" fn close(wire: *mut Wire, drain_ns: i64) -> i32 {
 unsafe extern "C" fn caps(wire: *mut Wire, caps: *mut Caps) -> i32 {
     // SAFETY: libllcl passes a struct that begins with its size.
     let struct_size = unsafe { caps.cast::<u64>().read() };
+    // SAFETY: the wire is open.
+    let lane = unsafe { (*wire).shared.lane() };
     let own = Caps {
         struct_size,
         read: 1,
         write: 1,
         frame: 1,
         two_sided: 1,
-        frame_most: lane::FRAME_MOST as u32,
+        frame_most: lane.requests.frame_most as u32,
         message_most: remote::LARGEST,
         card_bytes: size_of::<Card>() as u32,
         depth: lane::DEPTH as u32,
         lanes: 1,
-        // SAFETY: the wire is open.
-        threads: unsafe { (*wire).shared.lane().threads() },
+        threads: lane.threads(),
         notice_bits: u32::BITS,
         notice_words: message::NOTICE_WORDS as u32,
         ..Caps::default()

@@ -173,6 +173,21 @@ pub unsafe fn allgather(mine: *const c_void, size: usize, all: *mut c_void) -> i
     }
 }
 
+/// Whether Open MPI sends messages over UCX: then it has the variables of that component. It closes
+/// the components that it does not use, and forgets their variables. MPI is initialised.
+pub fn is_over_ucx() -> bool {
+    let (mut level, mut index) = (0, 0);
+    // SAFETY: a program may begin and end MPI's interface for tools as often as it likes.
+    unsafe {
+        if ffi::MPI_T_init_thread(ffi::RSMPI_THREAD_MULTIPLE, &mut level) != 0 {
+            return false;
+        }
+        let found = ffi::MPI_T_cvar_get_index(c"pml_ucx_priority".as_ptr(), &mut index) == 0;
+        ffi::MPI_T_finalize();
+        found
+    }
+}
+
 /// Ends the job by MPI_Abort.
 pub fn abort(code: i32) {
     // SAFETY: MPI is initialised.

@@ -28,10 +28,12 @@ const MESSAGES: usize = 8;
 pub const REQUESTS: u32 = 3;
 /// This module's answers to those requests.
 pub const ANSWERS: u32 = 7;
-/// Most bytes of a frame. MPI sends messages up to this size over TCP without asking the receiver
-/// first; with that question a message takes three times as long. UCX, which MPICH uses, asks from
-/// 8 KiB on, Open MPI from 64 KiB on.
-pub const FRAME_MOST: usize = if IS_OPEN_MPI { (16 << 10) + 256 } else { 8000 };
+/// Most bytes of a frame, and the bytes of a receive. MPI sends messages up to this size over TCP
+/// without asking the receiver first; with that question a message takes three times as long. UCX,
+/// which MPICH uses, asks from 8 KiB on, Open MPI's own TCP from 64 KiB on.
+pub const FRAME_MOST: usize = if IS_OPEN_MPI { (16 << 10) + 256 } else { OVER_UCX };
+/// Most bytes of a frame that goes over UCX.
+const OVER_UCX: usize = 8000;
 const IS_OPEN_MPI: bool =
     matches!(env!("LLCL_MPI_BUILT_FOR").as_bytes(), [b'o', b'p', b'e', b'n', ..]);
 /// Most bytes of a request or an answer with several operations. MPIs send messages up to this size
@@ -87,6 +89,8 @@ pub enum Ended {
 /// See the head of the file.
 pub struct Requests {
     communicator: Communicator,
+    /// Most bytes of a frame that this rank sends.
+    pub frame_most: usize,
     /// The receives that are posted, in the order of posting, in which MPI matches them.
     receives: VecDeque<Receive>,
     /// Receives that a later one has overtaken: MPI has matched them, and their bytes are still
@@ -114,7 +118,10 @@ pub struct Requests {
 impl Requests {
     /// Posts all receives.
     pub fn new(communicator: Communicator) -> Result<Requests, Failure> {
+        // Also then receives have FRAME_MOST bytes, so this rank need not know what its peers use.
+        let over_ucx = IS_OPEN_MPI && mpi::is_over_ucx();
         let mut requests = Requests {
+            frame_most: if over_ucx { OVER_UCX } else { FRAME_MOST },
             receives: VecDeque::new(),
             overtaken: Vec::new(),
             spare: Vec::new(),
