@@ -123,6 +123,11 @@ check-wire: check-wire-library
 		{ echo "$@: $$test over the module datagram"; exit 1; }; done
 	for test in $(KILL_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_NODE_ID=0,0,1,1,2 LLCL_RUN=$(abspath $(BUILD))/bin/llcl-run \
 		timeout 150 $(BUILD)/c_tests/$$test 12 || { echo "$@: $$test over the module datagram"; exit 1; }; done
+	mkdir -p $(BUILD)/wire/refusing
+	$(CC) -std=c99 -Wall -Wextra -Wpedantic -Werror -shared -fPIC -pthread -DREFUSES -Iinclude \
+		-o $(BUILD)/wire/refusing/libllcl-datagram.so tests/modules/datagram.c
+	LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_MODULES=$(abspath $(BUILD))/wire/refusing LLCL_NODE_ID=0,0,1,1,2 \
+		LLCL_RUN=$(abspath $(BUILD))/bin/llcl-run timeout 100 $(BUILD)/c_tests/duplicate_lost
 	@echo "$@: passed (C tests behind a simulated network, on two nodes that one joins, and over modules)"
 
 check-wire-seeds: check-wire-library

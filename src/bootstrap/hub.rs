@@ -112,10 +112,12 @@ impl Hub {
     }
 
     /// Whether the hub may end: all ranks of this machine have left or died, and no rank of another
-    /// machine needs this hub.
+    /// machine needs this hub. It must end where the hub has ended that decides on the order of the
+    /// log.
     pub fn is_over(&self) -> bool {
         match &self.log {
             None => self.rules.all_gone(),
+            Some(log) if log.is_cut_off() => true,
             Some(log) if log.decides() => self.rules.all_gone() && log.is_told(),
             Some(log) => log.is_told() && self.near_ones_are_gone(log),
         }

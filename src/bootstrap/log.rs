@@ -43,13 +43,15 @@ pub struct Log {
     /// The hub of each rank.
     hubs: Arc<[u32]>,
     links: BTreeMap<u32, Link>,
+    /// The deciding hub has ended: no entry comes any more.
+    cut_off: bool,
 }
 
 impl Log {
     /// That of hub `me`.
     pub fn new(me: u32, hubs: Arc<[u32]>) -> Log {
         let links = peers_of(me, &hubs).into_iter().map(|hub| (hub, Link::default())).collect();
-        Log { me, hubs, links }
+        Log { me, hubs, links, cut_off: false }
     }
 
     /// Whether a rank is one of this hub's.
@@ -71,6 +73,16 @@ impl Log {
     pub fn submit(&mut self, entry: Entry) -> Vec<Entry> {
         self.links.values_mut().for_each(|link| link.pending.push_back(encode(&entry)));
         if self.decides() { vec![entry] } else { Vec::new() }
+    }
+
+    /// The deciding hub has ended.
+    pub fn cut_off(&mut self) {
+        self.cut_off = true;
+    }
+
+    /// Whether the deciding hub has ended before this one.
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off
     }
 
     /// Receives a packet of another hub. Returns the entries to apply now, in this order. A

@@ -371,6 +371,12 @@ impl Bootstrap {
         if let Link::Hub(client) = &self.link {
             client.mark_gone([rank].into_iter());
         }
+        self.lost(rank);
+    }
+
+    /// A rank cannot be reached any more. If its process runs a hub, the hub in this process cannot
+    /// reach that one, either.
+    pub fn lost(&self, rank: u32) {
         if let Some(hub_requests) = self.hub_requests.as_ref().filter(|_| self.hubs.is_some()) {
             hub_requests.killed(rank);
         }

@@ -114,6 +114,7 @@ impl Routes {
                 // The peer may be alive, but this rank does not know which frames the network has
                 // lost. So it treats the peer as dead.
                 routes.mark_dead(peer);
+                routes.bootstrap.lost(peer);
             }
         }));
         Ok(routes)

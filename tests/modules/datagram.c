@@ -200,8 +200,15 @@ static int32_t connect_peer(llcl_wire_lane_t *it, uint32_t peer, const void *byt
     return LLCL_OK;
 }
 
-/* Sends a frame. Drops a frame for a peer whose process has ended: libllcl hears of the death from
- * others. */
+#ifdef REFUSES
+/* A frame for a peer whose process has ended is refused. */
+#define DROPPED 0
+#else
+/* Such a frame is dropped: libllcl hears of the death from others. */
+#define DROPPED ECONNREFUSED
+#endif
+
+/* Sends a frame. */
 static int32_t send_frame(llcl_wire_lane_t *it, uint32_t cls, const llcl_wire_command_t *command, struct sockaddr_un *to, socklen_t length)
 {
     head_t head = {it->name, it->rank, 0};
@@ -211,7 +218,7 @@ static int32_t send_frame(llcl_wire_lane_t *it, uint32_t cls, const llcl_wire_co
     message.msg_namelen = length;
     message.msg_iov = parts;
     message.msg_iovlen = 2;
-    if (sendmsg(it->sockets[cls], &message, MSG_NOSIGNAL) >= 0 || errno == ECONNREFUSED)
+    if (sendmsg(it->sockets[cls], &message, MSG_NOSIGNAL) >= 0 || errno == DROPPED)
         return LLCL_OK;
     return errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM || errno == EINTR ? LLCL_RETRY_QUEUE_FULL : LLCL_ERR_SYSTEM;
 }

@@ -276,9 +276,7 @@ fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
             for (from, packet) in &pending.relayed {
                 events.extend(hub.relayed(*from, packet));
             }
-            if !pending.killed.iter().all(|rank| hub.goes_on_without(*rank)) {
-                return;
-            }
+            pending.killed.iter().for_each(|rank| hub.process_of_hub_ended(*rank));
         }
         for event in events {
             match event {

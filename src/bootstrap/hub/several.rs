@@ -63,22 +63,19 @@ impl Hub {
     }
 
     /// The process of `rank` has ended. If it has run the hub of another machine, the ranks there
-    /// count as dead. False: that hub has decided on the order of the log, so this one cannot go
-    /// on.
-    pub fn goes_on_without(&mut self, rank: u32) -> bool {
-        let Some(log) = &self.log else { return true };
+    /// count as dead. If that hub has decided on the order of the log, this one cannot go on.
+    pub fn process_of_hub_ended(&mut self, rank: u32) {
+        let Some(log) = &mut self.log else { return };
         let lost = log.ranks_of(rank);
-        if !log.decides() {
-            return !lost.contains(&0);
-        }
         // Those of its own ranks this hub notices itself.
-        if !log.is_near(rank) {
+        if log.decides() && !log.is_near(rank) {
             for rank in lost {
                 self.enter(Entry { rank, packet: Vec::new() }, &mut Vec::new());
             }
+            self.dispatch();
+        } else if lost.contains(&0) && !log.decides() {
+            log.cut_off();
         }
-        self.dispatch();
-        true
     }
 
     /// The cards of ranks of other machines, by rank.
