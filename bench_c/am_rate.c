@@ -24,24 +24,30 @@ static void threads(flow_world_t *flows, bench_world_t *world, const bench_optio
     static const int full[] = {1, 2, 4, 8, 15}, few[] = {1, 2, 15};
     const int *counts = options->quick || try_form ? few : full;
     int how_many = options->quick || try_form ? 3 : 5, offload = world->execution == LLCL_EXECUTION_OFFLOAD;
-    bench_series_t rates[5] = {{0}}, bare[5] = {{0}}, fair[5] = {{0}}, to_best = {0}, bare_to_best = {0}, against_ring = {0};
+    bench_series_t rates[5] = {{0}}, bare[5] = {{0}}, in_turns[5] = {{0}}, fair[5] = {{0}};
+    bench_series_t to_best = {0}, bare_to_best = {0}, turns_to_best = {0}, against_ring = {0}, against_turns = {0};
     int repeats = try_form && options->repeats > 3 ? 3 : options->repeats;
     for (int r = 0; r < repeats; r++)
         for (int i = 0; i < how_many; i++) {
             flow_t flow = pair(counts[i], 8, try_form, options->quick ? 60 : 100);
             double ring = i == 0 && !try_form && world->rank == 0 ? 1e3 / world_ring_message(world, 8) : NAN;
-            double shared = !try_form && world->rank == 0 ? 1e3 / world_ring_shared(world, counts[i]) : NAN;
+            double shared = !try_form && world->rank == 0 ? 1e3 / world_ring_shared(world, counts[i], 0) : NAN;
+            double turns = !try_form && world->rank == 0 ? 1e3 / world_ring_shared(world, counts[i], 1) : NAN;
             flow_result_t result = flow_run(flows, &flow);
             bench_add(&bare[i], NAN, shared, NAN);
+            bench_add(&in_turns[i], NAN, turns, NAN);
             if (i == 0)
                 bench_add(&against_ring, ring, result.millions, NAN);
             bench_add(&rates[i], NAN, result.millions, NAN);
             bench_add(&fair[i], NAN, result.slowest_fastest, NAN);
         }
-    int best = bench_best(rates, how_many), bare_best = bench_best(bare, how_many);
+    int last = how_many - 1, best = bench_best(rates, how_many), bare_best = bench_best(bare, how_many);
+    int turns_best = bench_best(in_turns, how_many);
     for (int r = 0; r < repeats; r++) {
-        bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);
-        bench_add(&bare_to_best, bare[bare_best].ours[r], bare[how_many - 1].ours[r], NAN);
+        bench_add(&to_best, rates[best].ours[r], rates[last].ours[r], NAN);
+        bench_add(&bare_to_best, bare[bare_best].ours[r], bare[last].ours[r], NAN);
+        bench_add(&turns_to_best, in_turns[turns_best].ours[r], in_turns[last].ours[r], NAN);
+        bench_add(&against_turns, in_turns[last].ours[r], rates[last].ours[r], NAN);
     }
     const char *what = try_form ? "one way; try and yield" : "one way";
     char name[96];
@@ -52,6 +58,10 @@ static void threads(flow_world_t *flows, bench_world_t *world, const bench_optio
         for (int i = 0; i < how_many; i++)
             am_emit(world, "bare ring that threads share", "M/s", counts[i], 8, NULL, NULL, &bare[i]);
         am_emit(world, "bare ring that threads share; 15 threads / best", "M/s", 15, 8, "best thread count", NULL, &bare_to_best);
+        for (int i = 0; i < how_many; i++)
+            am_emit(world, "bare ring in turns", "M/s", counts[i], 8, NULL, NULL, &in_turns[i]);
+        am_emit(world, "bare ring in turns; 15 threads / best", "M/s", 15, 8, "best thread count", NULL, &turns_to_best);
+        am_emit(world, "one way; against a ring in turns", "M/s", 15, 8, "bare ring in turns", NULL, &against_turns);
     }
     snprintf(name, sizeof name, "%s; 15 threads / best", what);
     am_emit(world, name, "M/s", 15, 8, "best thread count", try_form ? NULL : "ratio>=0.9", &to_best);

@@ -285,17 +285,22 @@ double limits_ring_message(limits_t *limits, size_t size, unsigned rounds, int h
 typedef struct shared_end {
     ring_end_t end;
     uint64_t end_at;
+    sem_t turn;
+    sem_t *next; /* of the thread after this one; NULL: the threads take no turns */
     pthread_t thread;
 } shared_end_t;
 
 static void *send_shared(void *data)
 {
     shared_end_t *shared = data;
-    ring_send_shared(&shared->end, shared->end_at);
+    if (shared->next != NULL)
+        ring_send_in_turns(&shared->end, shared->end_at, &shared->turn, shared->next);
+    else
+        ring_send_shared(&shared->end, shared->end_at);
     return NULL;
 }
 
-double limits_ring_shared(limits_t *limits, int threads, unsigned rounds)
+double limits_ring_shared(limits_t *limits, int threads, int in_turns, unsigned rounds)
 {
     enum { MOST = 64 };
     shared_end_t ends[MOST];
@@ -309,13 +314,18 @@ double limits_ring_shared(limits_t *limits, int threads, unsigned rounds)
     __atomic_store_n(&ring->taken, limits->to.next, __ATOMIC_RELAXED);
     uint64_t before = bench_now_ns();
     for (int i = 0; i < threads; i++) {
-        ends[i] = (shared_end_t){.end = limits->to, .end_at = end_at};
+        ends[i] = (shared_end_t){.end = limits->to, .end_at = end_at, .next = in_turns ? &ends[(i + 1) % threads].turn : NULL};
         ends[i].end.consumed = __atomic_load_n(&ring->consumed, __ATOMIC_RELAXED);
+        sem_init(&ends[i].turn, 0, i == 0);
+    }
+    for (int i = 0; i < threads; i++) {
         if (pthread_create(&ends[i].thread, NULL, send_shared, &ends[i]) != 0)
             bench_die("limits: pthread_create");
     }
     for (int i = 0; i < threads; i++)
         pthread_join(ends[i].thread, NULL);
+    for (int i = 0; i < threads; i++)
+        sem_destroy(&ends[i].turn);
     limits->to.next = end_at;
     ring_drain(&limits->to);
     double spent = (double)(bench_now_ns() - before);

@@ -1,10 +1,12 @@
 /* A bare ring between two processes: the least that a message through slots costs. It has one
  * receiver and one sender, which never sleep and never die, and uses no locked instruction. Slots,
- * payloads and lots have the library's default sizes. Several threads may share the sending end by
- * ring_send_shared(), which takes the number of the message by one fetch-add. */
+ * payloads and lots have the library's default sizes. Several threads may share the sending end: by
+ * ring_send_shared(), which takes the number of the message by one fetch-add, or by
+ * ring_send_in_turns(). */
 #ifndef LLCL_BENCH_RING_H
 #define LLCL_BENCH_RING_H
 
+#include <semaphore.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,6 +14,7 @@
 
 #define RING_SLOTS 512
 #define RING_LOT 32      /* slots that the receiver returns at a time */
+#define RING_TURN 8192   /* messages of a turn of ring_send_in_turns(): as many as the library's */
 #define RING_AHEAD 8    /* slots whose lines a thread of ring_send_shared() fetches at a time */
 #define RING_BODY 14     /* words of a slot behind its mark */
 #define RING_PAYLOAD 4096
@@ -23,7 +26,7 @@ typedef struct ring_slot {
 
 /* Lies in memory that both processes map. A ring of zeroes is empty. */
 typedef struct ring {
-    uint64_t taken __attribute__((aligned(2 * BENCH_LINE))); /* the number of the next message of ring_send_shared() */
+    uint64_t taken __attribute__((aligned(2 * BENCH_LINE))); /* the number of the next message, where threads share an end */
     uint64_t consumed __attribute__((aligned(2 * BENCH_LINE))); /* messages whose slots the receiver has returned */
     ring_slot_t slots[RING_SLOTS];
     char payloads[RING_SLOTS][RING_PAYLOAD];
@@ -42,6 +45,9 @@ void ring_receive(ring_end_t *end);
 /* Sends messages of 8 bytes until their numbers reach `end_at`. Threads call it at the same time,
  * each with an end of its own. A thread that finds no free slot yields its core. */
 void ring_send_shared(ring_end_t *end, uint64_t end_at);
+/* The same, but a thread sends only in its turn, and the others sleep: it waits for `mine`,
+ * and posts `next`, the semaphore of another thread. */
+void ring_send_in_turns(ring_end_t *end, uint64_t end_at, sem_t *mine, sem_t *next);
 /* Sender: waits until all messages are consumed. Their number must be a multiple of RING_LOT. */
 void ring_drain(const ring_end_t *end);
 

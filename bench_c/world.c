@@ -144,10 +144,10 @@ double world_ring_message(bench_world_t *world, size_t size)
     return limits_ring_message(world->limits, size, size > 64 ? 20000 : 400000, -1, world->pin ? 1 : -1);
 }
 
-double world_ring_shared(bench_world_t *world, int threads)
+double world_ring_shared(bench_world_t *world, int threads, int in_turns)
 {
     world_settle();
-    return limits_ring_shared(world->limits, threads, 1000000);
+    return limits_ring_shared(world->limits, threads, in_turns, in_turns ? 4000000 : 1000000);
 }
 
 double world_wake(bench_world_t *world, unsigned idle_us)

@@ -46,8 +46,9 @@ double world_two_hand_overs(bench_world_t *world);
  * ns. */
 double world_ring_way(bench_world_t *world);
 double world_ring_message(bench_world_t *world, size_t size);
-/* The time per message of 8 bytes that this many threads send through one bare ring. */
-double world_ring_shared(bench_world_t *world, int threads);
+/* The time per message of 8 bytes that this many threads send through one bare ring, all at once or
+ * in turns. */
+double world_ring_shared(bench_world_t *world, int threads, int in_turns);
 double world_wake(bench_world_t *world, unsigned idle_us);
 /* The GB/s of `count` bare copies, by memcpy or by the kernel, between this rank's memory and the
  * peer's. `memory` is the peer's. */
