@@ -45,6 +45,16 @@ pub fn core_is_shared() -> bool {
     KEEP.get().is_zero()
 }
 
+/// Yields the core and notes whether other threads use it, for core_is_shared(). Returns how long
+/// the yield took.
+pub fn yield_core() -> Duration {
+    let before = Instant::now();
+    std::thread::yield_now();
+    let took = before.elapsed();
+    KEEP.set(keep_after(took));
+    took
+}
+
 /// Makes the calling thread share its core, as its last yields would tell it, or not.
 #[cfg(test)]
 pub fn share_core(shared: bool) {
@@ -66,13 +76,17 @@ pub struct Backoff {
     unused: Option<Duration>,
     /// See expect_more().
     expects_more: bool,
+    /// The budget was used up at the end of the last yield. The caller looks before its next pause
+    /// ends the wait, since other threads may have used the core for long: what it waits for may
+    /// have come meanwhile.
+    is_over: bool,
     budget: Duration,
 }
 
 impl Backoff {
     /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
-        Backoff { looks: 0, since: None, unused: None, expects_more: false, budget }
+        Backoff { looks: 0, since: None, unused: None, expects_more: false, is_over: false, budget }
     }
 
     /// Pauses or yields. False: the budget is used up and the caller should sleep.
@@ -82,7 +96,9 @@ impl Backoff {
             std::hint::spin_loop();
             return true;
         }
-        self.give_way()
+        let was_over = self.is_over;
+        self.give_way();
+        !was_over
     }
 
     /// Whether the thread should spin now and not yield.
@@ -105,14 +121,13 @@ impl Backoff {
     }
 
     #[cold]
-    fn give_way(&mut self) -> bool {
+    fn give_way(&mut self) {
         self.expects_more = false;
         let before = self.awake();
-        std::thread::yield_now();
-        let after = self.awake();
-        KEEP.set(keep_after(after - before));
-        self.unused = (after - before < PAUSES).then_some(after);
-        after < self.budget
+        let took = yield_core();
+        let after = before + took;
+        self.unused = (took < PAUSES).then_some(after);
+        self.is_over = after >= self.budget;
     }
 
     /// The thread has found work: the wait begins anew.
@@ -122,6 +137,7 @@ impl Backoff {
         self.since = None;
         self.unused = None;
         self.expects_more = false;
+        self.is_over = false;
     }
 
     /// The thread's work lets other ranks send the next request at once. So the thread spins for
@@ -144,6 +160,29 @@ mod tests {
             while backoff.pause() {}
             assert!(start.elapsed() >= Duration::from_millis(2));
             backoff.renew();
+        }
+    }
+
+    /// Other threads may have used the core during the yield for longer than the budget, and what
+    /// the thread waits for may have come. A thread that keeps its core for its whole budget yields
+    /// all the same: only a yield tells it whether its core is shared.
+    #[test]
+    fn a_long_yield_does_not_end_a_wait_without_a_look() {
+        for keep in [Duration::ZERO, LONG_PAUSES] {
+            let mut backoff = Backoff::new(LONG_PAUSES);
+            KEEP.set(keep);
+            backoff.looks = UNTIMED;
+            backoff.awake();
+            std::thread::sleep(2 * LONG_PAUSES);
+            assert!(backoff.pause(), "it has yielded, and looks");
+            for _ in 0..2 {
+                // As after a yield that other threads have used.
+                (backoff.unused, backoff.looks) = (None, UNTIMED);
+                KEEP.set(Duration::ZERO);
+                assert!(backoff.is_over && !backoff.pause());
+            }
+            backoff.renew();
+            assert!(backoff.pause());
         }
     }
 
