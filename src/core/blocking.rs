@@ -59,7 +59,9 @@ impl<'a> Blocking<'a> {
             if self.may_handle() {
                 self.dispatcher.note_waiting();
             }
-            if !done() && self.help_others_or(&done) {
+            // All messages that wait, since their sender has filled its slots before it has given
+            // the core to this thread.
+            if !done() && self.help_others_or(|| self.dispatcher.help_on(&done), &done) {
                 backoff.renew();
             }
             return done();
@@ -81,15 +83,16 @@ impl<'a> Blocking<'a> {
 
     /// Helps with progress for one round. True: there was work.
     pub(super) fn help_others(self) -> bool {
-        self.help_others_or(|| false)
+        self.help_others_or(|| self.dispatcher.help(), || false)
     }
 
-    /// Like `help_others`, but leaves the lane and the wire alone if the handlers of messages that
-    /// had come have made `done` true: a poll of a wire takes as long as a message. The only thread
-    /// that may poll the wire polls it all the same, since peers may wait for that.
-    fn help_others_or(self, done: impl Fn() -> bool) -> bool {
+    /// Like `help_others`, where `handle` handles messages and returns their number. It leaves the
+    /// lane and the wire alone if the handlers of messages that had come have made `done` true: a
+    /// poll of a wire takes as long as a message. The only thread that may poll the wire polls it
+    /// all the same, since peers may wait for that.
+    fn help_others_or(self, handle: impl Fn() -> usize, done: impl Fn() -> bool) -> bool {
         let posted = self.poster.has_parked() && self.poster.post_parked() > 0;
-        let handled = self.may_handle() && self.dispatcher.help() > 0;
+        let handled = self.may_handle() && handle() > 0;
         if handled && done() && !self.lane.routes().fabric().must_poll_here() {
             return true;
         }

@@ -143,27 +143,6 @@ impl Drop for Serving<'_> {
     }
 }
 
-thread_local! {
-    /// The dispatcher and the number of the handler that this thread runs without the role.
-    static RUNNING: Cell<(*const Dispatcher, usize)> = const { Cell::new((std::ptr::null(), 0)) };
-}
-
-/// A guard: while it lives, RUNNING names a handler.
-struct Running;
-
-impl Running {
-    fn begin(dispatcher: &Dispatcher, id: usize) -> Running {
-        RUNNING.with(|running| running.set((dispatcher, id)));
-        Running
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        RUNNING.with(|running| running.set((std::ptr::null(), 0)));
-    }
-}
-
 impl Requests {
     /// Whether a message has come. Most calls look only at the shares of the last messages, so this
     /// is for a thread that calls it repeatedly.
@@ -429,6 +408,19 @@ impl Dispatcher {
         };
         self.notify_sleepers();
         handled
+    }
+
+    /// Like `help`, again and again as long as whole batches come, until MOST messages were handled
+    /// or `done`.
+    pub fn help_on(&self, done: impl Fn() -> bool) -> usize {
+        let mut handled = 0;
+        loop {
+            let round = self.help();
+            handled += round;
+            if round < BATCH || handled >= MOST || done() {
+                return handled;
+            }
+        }
     }
 
     /// Runs handlers, if the role is free; returns the number of messages. The caller calls

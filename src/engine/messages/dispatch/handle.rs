@@ -1,6 +1,6 @@
 //! How the dispatcher handles one message.
 
-use super::{Dispatcher, Entry, HandlerMode, Requests, Running, Serving};
+use super::{Dispatcher, Entry, HandlerMode, Requests, Serving};
 use crate::engine::completion::{Callbacks, enter, enter_response};
 use crate::engine::messages::MEDIUM;
 use crate::engine::messages::message::Message;
@@ -8,8 +8,30 @@ use crate::engine::role::Held;
 use crate::transport::frame::{Arrived, IDS};
 use crate::util::reserve::boxed;
 use crate::util::status::Status;
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
+
+thread_local! {
+    /// The dispatcher and the number of the handler that this thread runs without the role.
+    pub(super) static RUNNING: Cell<(*const Dispatcher, usize)> = const { Cell::new((std::ptr::null(), 0)) };
+}
+
+/// A guard: while it lives, RUNNING names a handler.
+struct Running;
+
+impl Running {
+    fn begin(dispatcher: &Dispatcher, id: usize) -> Running {
+        RUNNING.with(|running| running.set((dispatcher, id)));
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.with(|running| running.set((std::ptr::null(), 0)));
+    }
+}
 
 impl Dispatcher {
     /// Handles a message without the role: copies its bytes, frees its slot, gives the role up, and

@@ -1,6 +1,7 @@
 //! How threads set, replace and remove handlers while messages arrive.
 
-use super::{Dispatcher, Entry, RUNNING, Requests};
+use super::handle::RUNNING;
+use super::{Dispatcher, Entry, Requests};
 use crate::engine::completion::{in_callback, serving};
 use crate::engine::messages::Handler;
 use crate::fail;
