@@ -5,6 +5,7 @@
 
 use super::MessageSender;
 use crate::util::admission::{Refusal, SHARE, after_one, look};
+use crate::util::backoff::{core_is_shared, yield_core};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ mod tests;
 /// Number of turns that a process can save up.
 const MOST_TURNS: i32 = 4;
 /// Attempts after the looks of `util::admission`, each after a yield, since the peer's receiver may
-/// need this core. Not while other threads of this process wait for this one.
+/// need this core.
 const YIELDS: usize = 2;
 
 /// The result of watch().
@@ -40,14 +41,15 @@ impl MessageSender<'_> {
             return Watched::ByAnother;
         }
         let over = self.is_over();
-        let yields = if self.room.is_wanted() { 0 } else { YIELDS };
         let yielding = || {
-            (0..yields).find_map(|_| {
-                std::thread::yield_now();
+            (0..YIELDS).find_map(|_| {
+                yield_core();
                 attempt()
             })
         };
-        let end = if over { None } else { look(&attempt).or_else(yielding) };
+        // On a shared core the receiver frees no slot while this thread looks.
+        let looking = || if core_is_shared() { None } else { look(&attempt) };
+        let end = if over { None } else { looking().or_else(yielding) };
         if end.is_none() {
             before_sleep();
             self.message_area

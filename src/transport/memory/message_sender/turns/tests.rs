@@ -3,6 +3,7 @@ use crate::transport::frame::Envelope;
 use crate::transport::memory::control::Control;
 use crate::transport::memory::message_sender::{Short, ShortMessage};
 use crate::util::admission::REFUSALS;
+use crate::util::backoff::share_core;
 use crate::util::config::Config;
 use crate::util::counters::Counters;
 use crate::util::memory::MemoryFile;
@@ -82,4 +83,39 @@ fn a_thread_in_its_turn_sends_short_messages_while_others_wait() {
             end.unwrap();
         });
     }
+}
+
+/// On a shared core the receiver frees no slot while the sender looks. A thread for which others of
+/// its process wait yields, too: without that it slept each time.
+#[test]
+fn a_sender_on_a_shared_core_yields_at_once_for_credit() {
+    let file = MemoryFile::create().unwrap();
+    let own = Control::create(&file, &Config::from_environment().unwrap(), 2).unwrap();
+    let sender = &MessageSender::new(own.own_message_area(), (0, 1), 0, own.bell());
+    let attempts = |shared: bool| {
+        let count = std::cell::Cell::new(0);
+        let attempt = || {
+            count.set(count.get() + 1);
+            // A yield would make this thread's core shared, or not.
+            share_core(shared);
+            None::<()>
+        };
+        share_core(shared);
+        sender.watch(Duration::ZERO, attempt, || {});
+        share_core(false);
+        count.get()
+    };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope
+            .spawn(|| sender.room.wait_asleep(LONG, || stop.load(Ordering::Relaxed).then_some(())));
+        while !sender.room.is_wanted() {
+            std::thread::yield_now();
+        }
+        let ends = [attempts(true), attempts(false)];
+        stop.store(true, Ordering::Relaxed);
+        sender.room.announce();
+        assert_eq!(ends[0], YIELDS);
+        assert!(ends[1] > 2 * YIELDS);
+    });
 }
