@@ -92,7 +92,7 @@ pub struct MessageHead {
     pub credit: Credit,
     /// Ranks whose handler threads wait for free slots for responses.
     pub response_wakes: WakeRequests,
-    /// Ranks whose progress threads wait for free slots for requests.
+    /// Ranks whose progress threads wait for free slots for requests, to handlers or to the owner.
     pub request_wakes: WakeRequests,
     /// Policy limit: number of messages that senders have counted.
     pub sent: Line,

@@ -376,7 +376,7 @@ impl MessageReceiver {
             self.freed = 0;
             self.message_area.head.credit.freed();
         }
-        if requests {
+        if requests || self.class == Class::Lib {
             self.message_area.head.request_wakes.ring_all(|rank| self.peers.ring_progress(rank));
         }
     }

@@ -3,9 +3,10 @@
 //! [`Carrier`]: crate::transport::carrier::Carrier
 
 use super::{FindHost, MessageSender};
+use crate::transport::SMALL_REQUEST;
 use crate::transport::frame::{Class, Frame};
 use crate::transport::memory::message_area::{
-    ANSWERS, LARGE, LARGE_RESPONSES, LIB, Policy, REPLIES, RESPONSES,
+    ANSWERS, LARGE, LARGE_LIB, LARGE_RESPONSES, LIB, Policy, REPLIES, RESPONSES,
 };
 use crate::transport::memory::slots::SlotShare;
 use crate::util::counters::Counters;
@@ -40,6 +41,7 @@ impl<'a> MessageSender<'a> {
             Class::Responses if is_large => LARGE_RESPONSES,
             Class::Responses => RESPONSES,
             Class::Replies => REPLIES,
+            Class::Lib if payload > SMALL_REQUEST => LARGE_LIB,
             Class::Lib => LIB,
             Class::Answers => ANSWERS,
         };
