@@ -31,23 +31,30 @@ void ring_send(ring_end_t *end, const void *payload, size_t size)
     fill(slot, end->next++, size);
 }
 
-void ring_send_shared(ring_end_t *end, uint64_t end_at)
+/* Sends the message of this number. The thread may share its core with the receiver, so it yields
+ * after each look without a free slot. */
+static void send_number(ring_end_t *end, uint64_t number)
 {
     ring_t *ring = end->ring;
+    while (number - end->consumed >= RING_SLOTS) {
+        end->consumed = __atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE); /* pairs with ring_receive */
+        if (number - end->consumed >= RING_SLOTS)
+            sched_yield();
+    }
+    fill(&ring->slots[number % RING_SLOTS], number, 8);
+    /* As the library does: fetches the lines of later slots by stores that overlap. */
+    for (uint64_t ahead = RING_AHEAD; number % RING_AHEAD == 0 && ahead < 2 * RING_AHEAD; ahead++)
+        if (number + ahead - end->consumed < RING_SLOTS)
+            __atomic_store_n(&ring->slots[(number + ahead) % RING_SLOTS].reserved, 0, __ATOMIC_RELAXED);
+}
+
+void ring_send_shared(ring_end_t *end, uint64_t end_at)
+{
     for (;;) {
-        uint64_t number = __atomic_fetch_add(&ring->taken, 1, __ATOMIC_RELAXED);
+        uint64_t number = __atomic_fetch_add(&end->ring->taken, 1, __ATOMIC_RELAXED);
         if (number >= end_at)
             return;
-        while (number - end->consumed >= RING_SLOTS) {
-            end->consumed = __atomic_load_n(&ring->consumed, __ATOMIC_ACQUIRE); /* pairs with ring_receive */
-            if (number - end->consumed >= RING_SLOTS)
-                sched_yield();
-        }
-        fill(&ring->slots[number % RING_SLOTS], number, 8);
-        /* As the library does: fetches the lines of later slots by stores that overlap. */
-        for (uint64_t ahead = RING_AHEAD; number % RING_AHEAD == 0 && ahead < 2 * RING_AHEAD; ahead++)
-            if (number + ahead - end->consumed < RING_SLOTS)
-                __atomic_store_n(&ring->slots[(number + ahead) % RING_SLOTS].reserved, 0, __ATOMIC_RELAXED);
+        send_number(end, number);
     }
 }
 
@@ -59,7 +66,7 @@ void ring_send_in_turns(ring_end_t *end, uint64_t end_at, sem_t *mine, sem_t *ne
         end->next = end->ring->taken;
         uint64_t turn_ends = end->next + RING_TURN < end_at ? end->next + RING_TURN : end_at;
         while (end->next < turn_ends)
-            ring_send(end, NULL, 8);
+            send_number(end, end->next++);
         end->ring->taken = turn_ends; /* the semaphores order this */
         sem_post(next);
     } while (end->next < end_at);

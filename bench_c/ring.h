@@ -45,8 +45,9 @@ void ring_receive(ring_end_t *end);
 /* Sends messages of 8 bytes until their numbers reach `end_at`. Threads call it at the same time,
  * each with an end of its own. A thread that finds no free slot yields its core. */
 void ring_send_shared(ring_end_t *end, uint64_t end_at);
-/* The same, but a thread sends only in its turn, and the others sleep: it waits for `mine`,
- * and posts `next`, the semaphore of another thread. */
+/* Sends messages of 8 bytes until their numbers reach `end_at`, in turns of RING_TURN messages: a
+ * thread waits for `mine`, sends, and posts `next`, the semaphore of another thread. A thread that
+ * finds no free slot yields its core. */
 void ring_send_in_turns(ring_end_t *end, uint64_t end_at, sem_t *mine, sem_t *next);
 /* Sender: waits until all messages are consumed. Their number must be a multiple of RING_LOT. */
 void ring_drain(const ring_end_t *end);

@@ -188,8 +188,8 @@ const char *llcl_status_string(llcl_status_t status);
  * A sentence about the calling thread's last error: which function was called, which parameter had
  * which value, and what was expected.
  *
- * Returns text that stays valid until the thread's next failing call, never NULL; empty when none
- * has failed. A "try again" does not change it. Each thread has its own.
+ * Returns text that stays valid until the thread's next failing call or llcl_set_last_error(), never
+ * NULL; empty when there was neither. A "try again" does not change it. Each thread has its own.
  * From: dlerror of POSIX, but per thread.
  */
 const char *llcl_last_error(void);
@@ -642,9 +642,9 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  * Each is ended by its own llcl_finalize, in any order. In the second context the lowest rank of
  * each node does for its node what the launcher does for the first, also after it has left. If its
  * process ends before the other ranks of its node have left that context, these learn that all
- * ranks have died, and for ranks of other nodes that node's ranks have died; if it is rank 0, all
- * learn that all have died. Ranks of other nodes learn of its death from the first context; if
- * that has ended before, only when the network refuses a frame to it.
+ * ranks have died, and ranks of other nodes count all ranks of that node as dead. If it is rank 0,
+ * all ranks count as dead. Ranks of other nodes learn of its death from the first context; if that
+ * has ended before, only when the network refuses a frame to it.
  * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
  * `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;

@@ -33,16 +33,16 @@ check-built: all
 check-rust:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
-	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
 	$(CARGO) test --locked --quiet --no-default-features --features simulated --lib
 	$(UNOPTIMISED) $(CARGO) test --locked --quiet --features simulated --bins --test '*'
 	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 check-rust-rest:
+	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings
 	@$(CARGO) test --locked --quiet --no-default-features --features simulated --lib -- --list | grep '::every_reduce: test' > /dev/null
 	LLCL_RANKS=all $(CARGO) test --locked --quiet --no-default-features --features simulated --lib coll::simulator::tests::every_
-	@echo "check-rust-rest: passed (algorithms of collectives with every number of ranks up to 33)"
+	@echo "check-rust-rest: passed (clippy with the simulated network, algorithms of collectives with every number of ranks up to 33)"
 
 # The number of models is checked first, since a model that is not compiled cannot fail.
 check-loom:

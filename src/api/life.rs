@@ -176,9 +176,9 @@ fn keep(made: Context, collectives: Collectives) -> Result<*mut llcl_context_t> 
 /// Each is ended by its own llcl_finalize, in any order. In the second context the lowest rank of
 /// each node does for its node what the launcher does for the first, also after it has left. If its
 /// process ends before the other ranks of its node have left that context, these learn that all
-/// ranks have died, and for ranks of other nodes that node's ranks have died; if it is rank 0, all
-/// learn that all have died. Ranks of other nodes learn of its death from the first context; if
-/// that has ended before, only when the network refuses a frame to it.
+/// ranks have died, and ranks of other nodes count all ranks of that node as dead. If it is rank 0,
+/// all ranks count as dead. Ranks of other nodes learn of its death from the first context; if that
+/// has ended before, only when the network refuses a frame to it.
 /// `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
 /// `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;

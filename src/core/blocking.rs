@@ -54,8 +54,8 @@ impl<'a> Blocking<'a> {
             self.poster.post_parked();
         }
         if core_is_shared() || self.lane.routes().fabric().has_silent_wire() {
-            // On a shared core several rounds would only delay the threads for which this thread
-            // waits. On a silent wire only help_others() polls the wire.
+            // On a shared core rounds of looks without a message would only delay the threads for
+            // which this thread waits. On a silent wire only help_others() polls the wire.
             if self.may_handle() {
                 self.dispatcher.note_waiting();
             }

@@ -22,13 +22,14 @@ extern "C" {
 #endif
 
 /* The job. The name of gex_Client_Init's function contains the mode that the client is compiled
- * for. A library of another mode has no function of that name, so the linker reports a mismatch. */
+ * for, and a number that changes with the numbers of the constants. A library of another mode, or
+ * of other constants, has no function of that name, so the linker reports a mismatch. */
 #if defined(GASNET_SEQ)
-#define gexl_client_init gexl_client_init_seq
+#define gexl_client_init gexl_client_init_2_seq
 #elif defined(GASNET_PARSYNC)
-#define gexl_client_init gexl_client_init_parsync
+#define gexl_client_init gexl_client_init_2_parsync
 #else
-#define gexl_client_init gexl_client_init_par
+#define gexl_client_init gexl_client_init_2_par
 #endif
 int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const char *name, int *argc,
                      char ***argv, gex_Flags_t flags);

@@ -2,7 +2,11 @@
  * Included by gasnet_tools.h, inside its extern "C". */
 
 /* Chapel reads it. */
+#ifdef GASNET_SEQ
+#define GASNETI_MAX_THREADS 1
+#else
 #define GASNETI_MAX_THREADS GASNET_MAX_THREADS
+#endif
 
 /* Realm takes the addresses of these two functions, against warnings that they are not used. */
 static inline void _gasneti_threadkey_init(void) {}
