@@ -622,7 +622,7 @@ typedef struct llcl_capabilities_t {
  * LLCL_ERR_RANGE: there is no such rank in `world`; LLCL_ERR_STATE: the place is taken, or was
  * taken before; LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM: the machine refuses memory, a thread or a
  * socket. Where the call is collective, a rank that is refused tells the others, which answer
- * LLCL_ERR_SYSTEM; but not of a bad `bootstrap`, a `world` beside it or a wrong struct_size.
+ * LLCL_ERR_SYSTEM; but not of a bad `bootstrap` or a wrong struct_size.
  * A process must not execute another program (exec) before llcl_finalize: it would be killed, and
  * until then other ranks might write to that program's memory.
  * Any thread may call it. It starts the progress thread and a thread that receives the news of
@@ -644,7 +644,7 @@ llcl_status_t llcl_init(const llcl_config_t *config,
  * process ends before the other ranks of its node have left that context, these learn that all
  * ranks have died, and ranks of other nodes count all ranks of that node as dead. If it is rank 0,
  * all ranks count as dead. Ranks of other nodes learn of its death from the first context; if that
- * has ended before, only when the network refuses a frame to it.
+ * has ended before, or its hub dies with that rank, only when the network refuses a frame to it.
  * `context`: a live context. `config`: read during the call, with `world` and `bootstrap` NULL;
  * `rank` is ignored; NULL: all defaults. `duplicate`: where the new context goes.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or a field or an environment variable has a bad value;

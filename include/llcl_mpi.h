@@ -48,7 +48,7 @@ static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *co
     }
     if (MPI_Comm_size(MPI_COMM_WORLD, &world) != MPI_SUCCESS || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(comm, &size) != MPI_SUCCESS) {
-        llcl_set_last_error("llcl_init_mpi: MPI does not tell the rank and the size of comm, expected an intracommunicator");
+        llcl_set_last_error("llcl_init_mpi: MPI does not tell the rank and the size of comm, expected a valid communicator");
         return LLCL_ERR_INVALID;
     }
     if (config)

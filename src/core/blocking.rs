@@ -59,9 +59,13 @@ impl<'a> Blocking<'a> {
             if self.may_handle() {
                 self.dispatcher.note_waiting();
             }
-            // All messages that wait, since their sender has filled its slots before it has given
-            // the core to this thread.
-            if !done() && self.help_others_or(|| self.dispatcher.help_on(&done), &done) {
+            // On a shared core all messages that wait, since their sender has filled its slots
+            // before it has given the core to this thread.
+            let handle = || match core_is_shared() {
+                true => self.dispatcher.help_on(&done),
+                false => self.dispatcher.help(),
+            };
+            if !done() && self.help_others_or(handle, &done) {
                 backoff.renew();
             }
             return done();

@@ -195,11 +195,12 @@ impl LaneState {
     /// Arms all sources for a sleep of the progress thread. False: one of them has work.
     pub(super) fn arm(&mut self, routes: &Routes, sleep: u64) -> bool {
         self.armed_for = sleep;
-        (self.unsent == 0 || self.waits_for_room(routes))
-            && (self.unserved.kept.is_empty() || !self.unserved.may_go_on(routes))
+        (self.unserved.kept.is_empty() || !self.unserved.may_go_on(routes))
             && !routes.has_news()
             && self.consumer.try_wait()
             && self.receivers.iter_mut().all(|receiver| receiver.arm())
+            // Last, since these write to peers' cache lines.
+            && (self.unsent == 0 || self.waits_for_room(routes))
             && (self.deferred.is_empty() || self.deferred.sleeps_for_credit(&self.post))
     }
 

@@ -76,17 +76,21 @@ pub struct Backoff {
     unused: Option<Duration>,
     /// See expect_more().
     expects_more: bool,
-    /// The budget was used up at the end of the last yield. The caller looks before its next pause
-    /// ends the wait, since other threads may have used the core for long: what it waits for may
-    /// have come meanwhile.
+    /// The budget was used up at the end of the last yield.
     is_over: bool,
+    /// It was used up before that yield: the next pause ends the wait. So a look follows each
+    /// yield. Other threads may have used the core for long, and what the caller waits for may have
+    /// come meanwhile.
+    ends: bool,
     budget: Duration,
 }
 
 impl Backoff {
     /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
-        Backoff { looks: 0, since: None, unused: None, expects_more: false, is_over: false, budget }
+        let (since, unused) = (None, None);
+        let (expects_more, is_over, ends) = (false, false, false);
+        Backoff { looks: 0, since, unused, expects_more, is_over, ends, budget }
     }
 
     /// Pauses or yields. False: the budget is used up and the caller should sleep.
@@ -96,9 +100,12 @@ impl Backoff {
             std::hint::spin_loop();
             return true;
         }
-        let was_over = self.is_over;
+        if self.ends {
+            return false;
+        }
+        self.ends = self.is_over;
         self.give_way();
-        !was_over
+        true
     }
 
     /// Whether the thread should spin now and not yield.
@@ -138,6 +145,7 @@ impl Backoff {
         self.unused = None;
         self.expects_more = false;
         self.is_over = false;
+        self.ends = false;
     }
 
     /// The thread's work lets other ranks send the next request at once. So the thread spins for
@@ -164,26 +172,23 @@ mod tests {
     }
 
     /// Other threads may have used the core during the yield for longer than the budget, and what
-    /// the thread waits for may have come. A thread that keeps its core for its whole budget yields
-    /// all the same: only a yield tells it whether its core is shared.
+    /// the thread waits for may have come.
     #[test]
     fn a_long_yield_does_not_end_a_wait_without_a_look() {
-        for keep in [Duration::ZERO, LONG_PAUSES] {
-            let mut backoff = Backoff::new(LONG_PAUSES);
-            KEEP.set(keep);
-            backoff.looks = UNTIMED;
-            backoff.awake();
-            std::thread::sleep(2 * LONG_PAUSES);
-            assert!(backoff.pause(), "it has yielded, and looks");
-            for _ in 0..2 {
-                // As after a yield that other threads have used.
-                (backoff.unused, backoff.looks) = (None, UNTIMED);
-                KEEP.set(Duration::ZERO);
-                assert!(backoff.is_over && !backoff.pause());
-            }
-            backoff.renew();
-            assert!(backoff.pause());
+        /// A yield puts another value in its place.
+        const NO_YIELD: Duration = Duration::from_nanos(1);
+        let mut backoff = Backoff::new(LONG_PAUSES);
+        backoff.awake();
+        std::thread::sleep(2 * LONG_PAUSES);
+        for yields in [true, true, false, false] {
+            // As after a yield that other threads have used.
+            (backoff.unused, backoff.looks) = (None, UNTIMED);
+            KEEP.set(NO_YIELD);
+            assert_eq!(backoff.pause(), yields, "a look follows each yield");
+            assert_eq!(KEEP.get() != NO_YIELD, yields);
         }
+        backoff.renew();
+        assert!(backoff.pause());
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn a_call_counts_one_refusal_or_one_message_that_is_sent() {
     context.finalize(None).status.expect("the end");
 }
 
-/// A thread that waits on a shared core helps in single rounds. Without this note `llcl-handlers`
+/// A thread that waits on a shared core yields after each help. Without this note `llcl-handlers`
 /// did not nap meanwhile: the two took the role from each other, and each message that
 /// `llcl-handlers` handled woke the waiting thread.
 #[test]

@@ -92,8 +92,10 @@ pub struct MessageHead {
     pub credit: Credit,
     /// Ranks whose handler threads wait for free slots for responses.
     pub response_wakes: WakeRequests,
-    /// Ranks whose progress threads wait for free slots for requests, to handlers or to the owner.
+    /// Ranks whose progress threads wait for free slots for requests.
     pub request_wakes: WakeRequests,
+    /// Ranks whose progress threads wait for free slots for requests to the owner.
+    pub owner_wakes: WakeRequests,
     /// Policy limit: number of messages that senders have counted.
     pub sent: Line,
     /// Policy limit: number of messages that the receiver has consumed.

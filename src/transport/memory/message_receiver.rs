@@ -376,9 +376,13 @@ impl MessageReceiver {
             self.freed = 0;
             self.message_area.head.credit.freed();
         }
-        if requests || self.class == Class::Lib {
-            self.message_area.head.request_wakes.ring_all(|rank| self.peers.ring_progress(rank));
-        }
+        let head = self.message_area.head;
+        let wakes = match self.class {
+            Class::Requests => &head.request_wakes,
+            Class::Lib => &head.owner_wakes,
+            _ => return,
+        };
+        wakes.ring_all(|rank| self.peers.ring_progress(rank));
     }
 
     /// Counts the messages that wait; there are more than ever before.

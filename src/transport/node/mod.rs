@@ -367,7 +367,8 @@ impl Carrier for Node {
     /// A thread of the program sleeps at the peer instead: see MessageSender::watch().
     fn ask_wake(&self, to: &Peer, class: Class, _: Bytes, sleeper: Sleeper) -> bool {
         match (class, sleeper) {
-            (Class::Requests | Class::Lib, Sleeper::Progress) => to.ask_wake_for_requests(),
+            (Class::Requests, Sleeper::Progress) => to.ask_wake_for_requests(),
+            (Class::Lib, Sleeper::Progress) => to.ask_wake_for_owner(),
             (Class::Responses, Sleeper::Handlers) => to.ask_wake_for_responses(),
             _ => return false,
         }

@@ -68,66 +68,39 @@ fn sleeper(words: &Arc<(Credit, AtomicU64, WakeFlag)>, rank: u32) -> JoinHandle<
     })
 }
 
-/// Wake requests, the number of free slots, and the bell of rank 0.
-type Wakes = Arc<(WakeRequests, AtomicU64, Bell)>;
-
-/// Rank 0 finds no slot, asks to be woken, executes its fence, tries once more and sleeps.
-fn waiter(words: &Wakes) -> JoinHandle<()> {
-    let words = words.clone();
-    thread::spawn(move || {
-        let (requests, free, bell) = &*words;
-        // Acquire: pairs with the Release of the slot.
-        while free.load(Ordering::Acquire) == 0 {
-            let ticket = bell.ticket();
-            requests.add(0);
-            heavy_fence();
-            if free.load(Ordering::Acquire) == 0 {
-                bell.wait(ticket, None);
-            }
-        }
-    })
-}
-
-/// A receiver has perhaps given a slot back, and looks for requests.
-fn ring((requests, _, bell): &(WakeRequests, AtomicU64, Bell)) {
-    requests.ring_all(|rank| {
-        if rank != Some(1) {
-            bell.ring();
-        }
-    });
-}
-
-/// The receiver gives a slot back and then checks for requests. Another rank asks at the same
+/// A rank that finds no slot asks to be woken, executes its fence, tries once more and sleeps; the
+/// receiver gives a slot back and then checks for requests. Another rank asks at the same
 /// place. The receiver rings the rank, or the rank sees the slot; it does not sleep for ever.
 #[test]
 fn loom_a_rank_that_asks_to_be_woken_is_rung_or_finds_a_slot() {
     check(3, || {
-        let words = Wakes::default();
+        let words = Arc::new((WakeRequests::default(), AtomicU64::new(0), Bell::new()));
+        let waiter = {
+            let words = words.clone();
+            thread::spawn(move || {
+                let (requests, free, bell) = &*words;
+                // Acquire: pairs with the Release of the slot.
+                while free.load(Ordering::Acquire) == 0 {
+                    let ticket = bell.ticket();
+                    requests.add(0);
+                    heavy_fence();
+                    if free.load(Ordering::Acquire) == 0 {
+                        bell.wait(ticket, None);
+                    }
+                }
+            })
+        };
         let other = {
             let words = words.clone();
             thread::spawn(move || words.0.add(1))
         };
-        let waiter = waiter(&words);
-        words.1.store(1, Ordering::Release);
-        ring(&words);
-        let _ = [waiter, other].map(|thread| thread.join().unwrap());
-    });
-}
-
-/// The receiver of requests to handlers takes the wake requests of ranks that wait for slots of the
-/// receiver of requests to the owner, and the other way round: a rank whose request was taken was
-/// rung, and asks again.
-#[test]
-fn loom_a_rank_is_woken_although_two_receivers_take_the_requests() {
-    check(3, || {
-        let words = Wakes::default();
-        let other = {
-            let words = words.clone();
-            thread::spawn(move || ring(&words))
-        };
-        let waiter = waiter(&words);
-        words.1.store(1, Ordering::Release);
-        ring(&words);
+        let (requests, free, bell) = &*words;
+        free.store(1, Ordering::Release);
+        requests.ring_all(|rank| {
+            if rank != Some(1) {
+                bell.ring();
+            }
+        });
         let _ = [waiter, other].map(|thread| thread.join().unwrap());
     });
 }

@@ -1,5 +1,5 @@
 //! Ranks that wait for free slots of this receiver without sleeping at [`Credit`]: a handler thread
-//! that has a response to send, or a progress thread with a parked request. Such a thread sleeps on
+//! that has a response to send, or a progress thread with a request. Such a thread sleeps on
 //! its own rank's bell, which other events ring, too. So its rank leaves a *wake request* here: the
 //! receiver rings the rank when slots are free.
 //!
@@ -9,10 +9,8 @@
 //!    takes them all, and rings each of these ranks once.
 //!
 //! So either the receiver sees the request, or the rank sees the free slots. If other senders have
-//! taken the slots before the rank runs, it adds its request again. So does a rank that was rung by
-//! another receiver than the one for whose slots it waits: progress threads wait for the receiver
-//! of requests to handlers, or for that of requests to the owner, and leave the same wake request.
-//! If two ranks add requests at one place, the receiver rings all ranks.
+//! taken the slots before the rank runs, it adds its request again. If two ranks add requests at
+//! one place, the receiver rings all ranks.
 //!
 //! [`Credit`]: super::Credit
 //! [`heavy_fence`]: crate::util::fence::heavy_fence

@@ -76,6 +76,12 @@ impl MessageSender<'_> {
         self.message_area.head.request_wakes.add(self.me);
     }
 
+    /// Asks the peer to ring this rank's progress thread when slots for requests to the owner are
+    /// free.
+    pub fn ask_wake_for_owner(&self) {
+        self.message_area.head.owner_wakes.add(self.me);
+    }
+
     /// Whether the calling thread may send a message now. If the message then finds no slot, call
     /// give_turn_back(). `is_last`: the call of the program has no other way to send the message,
     /// so a refusal counts.
