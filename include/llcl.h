@@ -188,8 +188,9 @@ const char *llcl_status_string(llcl_status_t status);
  * A sentence about the calling thread's last error: which function was called, which parameter had
  * which value, and what was expected.
  *
- * Returns text that stays valid until the thread's next failing call or llcl_set_last_error(), never
- * NULL; empty when there was neither. A "try again" does not change it. Each thread has its own.
+ * Returns text that stays valid until the thread's next failing call or llcl_set_last_error(),
+ * never NULL; empty when there was neither. A "try again" does not change it. Each thread has its
+ * own.
  * From: dlerror of POSIX, but per thread.
  */
 const char *llcl_last_error(void);

@@ -69,8 +69,9 @@ pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
 /// A sentence about the calling thread's last error: which function was called, which parameter had
 /// which value, and what was expected.
 ///
-/// Returns text that stays valid until the thread's next failing call or llcl_set_last_error(), never
-/// NULL; empty when there was neither. A "try again" does not change it. Each thread has its own.
+/// Returns text that stays valid until the thread's next failing call or llcl_set_last_error(),
+/// never NULL; empty when there was neither. A "try again" does not change it. Each thread has its
+/// own.
 /// From: dlerror of POSIX, but per thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn llcl_last_error() -> *const c_char {

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The first and the longest nap, while an operation cannot go on and nothing rings when it can: the
-/// in-flight table is full, a sender has not finished a message, or the kernel has no fence.
+/// The first and the longest nap, while an operation cannot go on and nothing rings when it can:
+/// the in-flight table is full, a sender has not finished a message, or the kernel has no fence.
 const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 /// How long the thread sleeps at most. A sender may be stopped (not killed) between its store of a
 /// message and its ring; this limit lets the thread find the message.

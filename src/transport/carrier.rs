@@ -56,10 +56,10 @@ pub trait Carrier {
     /// Whether there is a credit for a message of a class. A hint: put() may still fail.
     fn has_credit(&self, to: &Peer, class: Class, bytes: Bytes) -> bool;
 
-    /// Asks that a thread of this rank be woken when there is a credit for a message of the class: a
-    /// request, a request to the owner, or a response. The caller then calls `heavy_fence` if the
-    /// peer is on this node, and has_credit(). It sleeps only if there is none: credit that comes
-    /// after that wakes the thread. False: nobody will wake it.
+    /// Asks that a thread of this rank be woken when there is a credit for a request, a request to
+    /// the owner, or a response. The caller then calls `heavy_fence` if the peer is on this node,
+    /// and has_credit(). It sleeps only if there is none: credit that comes after that wakes the
+    /// thread. False: nobody will wake it.
     fn ask_wake(&self, to: &Peer, class: Class, bytes: Bytes, sleeper: Sleeper) -> bool;
 
     /// Takes a credit, copies and sends a frame, and wakes the receiver if it sleeps. False: there

@@ -22,8 +22,8 @@ typedef uint32_t gex_EP_Capabilities_t;
 #define GEX_EVENT_DEFER ((gex_Event_t *)(uintptr_t)2)
 #define GEX_EVENT_GROUP ((gex_Event_t *)(uintptr_t)3)
 
-/* The numbers are those of GASNet's headers: Realm keeps copies of some, and compares them. Flags of one function are different bits; those of unrelated functions share
- * bits. */
+/* The numbers are those of GASNet's headers: Realm keeps copies of some, and compares them. Flags
+ * of one function are different bits; those of unrelated functions share bits. */
 #define GEX_FLAG_IMMEDIATE (1u << 0)
 #define GEX_FLAG_LC_COPY_YES (1u << 1)
 #define GEX_FLAG_LC_COPY_NO (1u << 2)
