@@ -29,9 +29,9 @@ pub enum Watched<T> {
 }
 
 impl MessageSender<'_> {
-    /// Waits for credit on behalf of this process. First it repeats `attempt`, except on
-    /// a shared core; then it yields and tries again; then it sleeps until the peer has freed slots,
-    /// for `longest` at most.
+    /// Waits for credit on behalf of this process. First it repeats `attempt`, except on a shared
+    /// core; then it yields and tries again; then it sleeps until the peer has freed slots, for
+    /// `longest` at most.
     pub fn watch<T>(
         &self,
         longest: Duration,
