@@ -76,21 +76,13 @@ pub struct Backoff {
     unused: Option<Duration>,
     /// See expect_more().
     expects_more: bool,
-    /// The budget was used up at the end of the last yield.
-    is_over: bool,
-    /// It was used up before that yield: the next pause ends the wait. So a look follows each
-    /// yield. Other threads may have used the core for long, and what the caller waits for may have
-    /// come meanwhile.
-    ends: bool,
     budget: Duration,
 }
 
 impl Backoff {
     /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
-        let (since, unused) = (None, None);
-        let (expects_more, is_over, ends) = (false, false, false);
-        Backoff { looks: 0, since, unused, expects_more, is_over, ends, budget }
+        Backoff { looks: 0, since: None, unused: None, expects_more: false, budget }
     }
 
     /// Pauses or yields. False: the budget is used up and the caller should sleep.
@@ -100,12 +92,7 @@ impl Backoff {
             std::hint::spin_loop();
             return true;
         }
-        if self.ends {
-            return false;
-        }
-        self.ends = self.is_over;
-        self.give_way();
-        true
+        self.give_way()
     }
 
     /// Whether the thread should spin now and not yield.
@@ -128,13 +115,13 @@ impl Backoff {
     }
 
     #[cold]
-    fn give_way(&mut self) {
+    fn give_way(&mut self) -> bool {
         self.expects_more = false;
         let before = self.awake();
         let took = yield_core();
         let after = before + took;
         self.unused = (took < PAUSES).then_some(after);
-        self.is_over = after >= self.budget;
+        after < self.budget
     }
 
     /// The thread has found work: the wait begins anew.
@@ -144,8 +131,6 @@ impl Backoff {
         self.since = None;
         self.unused = None;
         self.expects_more = false;
-        self.is_over = false;
-        self.ends = false;
     }
 
     /// The thread's work lets other ranks send the next request at once. So the thread spins for
@@ -169,26 +154,6 @@ mod tests {
             assert!(start.elapsed() >= Duration::from_millis(2));
             backoff.renew();
         }
-    }
-
-    /// Other threads may have used the core during the yield for longer than the budget, and what
-    /// the thread waits for may have come.
-    #[test]
-    fn a_long_yield_does_not_end_a_wait_without_a_look() {
-        /// A yield puts another value in its place.
-        const NO_YIELD: Duration = Duration::from_nanos(1);
-        let mut backoff = Backoff::new(LONG_PAUSES);
-        backoff.awake();
-        std::thread::sleep(2 * LONG_PAUSES);
-        for yields in [true, true, false, false] {
-            // As after a yield that other threads have used.
-            (backoff.unused, backoff.looks) = (None, UNTIMED);
-            KEEP.set(NO_YIELD);
-            assert_eq!(backoff.pause(), yields, "a look follows each yield");
-            assert_eq!(KEEP.get() != NO_YIELD, yields);
-        }
-        backoff.renew();
-        assert!(backoff.pause());
     }
 
     #[test]
