@@ -157,11 +157,18 @@ impl<'a> Blocking<'a> {
             if left == Some(Duration::ZERO) {
                 return done();
             }
-            if !backoff.pause() && self.sleep(awaited, left, done) {
+            if !backoff.pause() && (self.handles_late(done) || self.sleep(awaited, left, done)) {
                 backoff.renew();
             }
         }
         true
+    }
+
+    /// Handles the messages that came during the last yield of a wait, which other threads of this
+    /// core may have used for long: their sender has filled its slots before it has yielded. If
+    /// this thread slept instead, `llcl-handlers` would take its place. True: there were messages.
+    pub(super) fn handles_late(self, done: impl Fn() -> bool) -> bool {
+        core_is_shared() && self.may_handle() && !done() && self.dispatcher.help_on(done) > 0
     }
 
     /// Helps or pauses between two attempts, if nothing announces that the next one can succeed.

@@ -163,7 +163,9 @@ impl Watch<'_> {
             let enough = || done() || self.has_news_of_deaths(&loss);
             let sleep =
                 |awaited: &[Awaited], limit| self.blocking.sleep_any(awaited, limit, enough);
-            if !backoff.pause() && self.sleep(words, left, sleep) {
+            if !backoff.pause()
+                && (self.blocking.handles_late(done) || self.sleep(words, left, sleep))
+            {
                 backoff.renew();
             }
         }
