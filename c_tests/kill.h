@@ -45,6 +45,18 @@ static inline void kill_peer(llcl_context_t *context, uint32_t peer, int64_t at)
     CHECK(kill((pid_t)info.process, SIGKILL) == 0);
 }
 
+/* Of all ranks: the victim waits until it is killed, and the next rank kills it after `delay`. */
+static inline void kill_by_next(llcl_context_t *context, uint32_t victim, int64_t delay)
+{
+    uint32_t me = llcl_rank(context);
+    if (me == victim) {
+        sleep_ms(60000);
+        test_fail(__FILE__, __LINE__, "the victim was not killed");
+    }
+    if (me == (victim + 1) % llcl_size(context))
+        kill_peer(context, victim, now_ns() + delay);
+}
+
 /* A thread that kills a rank. If `told` is not NULL, it writes the time of the kill to word 0 of
  * `told` at all other ranks. */
 struct killing {
