@@ -378,7 +378,7 @@ impl Bootstrap {
     /// reach that one, either.
     pub fn lost(&self, rank: u32) {
         if let Some(hub_requests) = self.hub_requests.as_ref().filter(|_| self.hubs.is_some()) {
-            hub_requests.killed(rank);
+            hub_requests.lost(rank);
         }
     }
 

@@ -42,8 +42,8 @@ struct Pending {
     carry: Option<Carry>,
     /// Packets of other hubs.
     relayed: Vec<(u32, Vec<u8>)>,
-    /// Ranks whose processes have ended.
-    killed: Vec<u32>,
+    /// Ranks whose processes have ended, or which the wire cannot reach any more.
+    lost: Vec<u32>,
     leaving: bool,
     /// The wire has failed: the other hubs cannot be reached any more.
     wire_failed: bool,
@@ -136,9 +136,9 @@ impl HubRequests {
         self.give(|pending| pending.wire_failed = true);
     }
 
-    /// Tells it that the process of a rank has ended.
-    pub(in crate::bootstrap) fn killed(&self, rank: u32) {
-        self.give(|pending| pending.killed.push(rank));
+    /// Tells it that the process of a rank has ended, or that the wire cannot reach it any more.
+    pub(in crate::bootstrap) fn lost(&self, rank: u32) {
+        self.give(|pending| pending.lost.push(rank));
     }
 
     /// A packet of another hub.
@@ -276,7 +276,7 @@ fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
             for (from, packet) in &pending.relayed {
                 events.extend(hub.relayed(*from, packet));
             }
-            pending.killed.iter().for_each(|rank| hub.process_of_hub_ended(*rank));
+            pending.lost.iter().for_each(|rank| hub.lost(*rank));
         }
         for event in events {
             match event {

@@ -62,9 +62,10 @@ impl Hub {
         events
     }
 
-    /// The process of `rank` has ended. If it has run the hub of another machine, the ranks there
-    /// count as dead. If that hub has decided on the order of the log, this one cannot go on.
-    pub fn process_of_hub_ended(&mut self, rank: u32) {
+    /// The process of `rank` has ended, or the wire cannot reach it any more. If it has run the hub
+    /// of another machine, the ranks there count as dead. If that hub has decided on the order of
+    /// the log, this one cannot go on.
+    pub fn lost(&mut self, rank: u32) {
         let Some(log) = &mut self.log else { return };
         let lost = log.ranks_of(rank);
         // Those of its own ranks this hub notices itself.

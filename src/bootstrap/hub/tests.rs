@@ -219,11 +219,11 @@ fn a_hub_whose_process_has_ended_takes_its_ranks_along() {
     say(&machines.ends[0], 5, &Request::Fence);
     machines.turn();
     // Rank 3 runs no hub; if it has died, its hub reports that.
-    machines.hubs[0].process_of_hub_ended(3);
-    machines.hubs[0].process_of_hub_ended(0);
+    machines.hubs[0].lost(3);
+    machines.hubs[0].lost(0);
     assert_eq!(receive(&machines.ends[0]), None);
-    machines.hubs[0].process_of_hub_ended(2);
-    machines.hubs[0].process_of_hub_ended(2);
+    machines.hubs[0].lost(2);
+    machines.hubs[0].lost(2);
     let ranks = || [2, 3].map(|rank| Departure { rank, left: false }).to_vec();
     for end in &machines.ends[..2] {
         assert_eq!(receive(end), Some((0, Reply::Gone { ranks: ranks() })));
@@ -236,8 +236,8 @@ fn a_hub_whose_process_has_ended_takes_its_ranks_along() {
     }
     machines.hubs[0].turn().unwrap();
     assert!(machines.hubs[0].take_relays().is_empty() && machines.hubs[0].is_over());
-    machines.hubs[1].process_of_hub_ended(1);
+    machines.hubs[1].lost(1);
     assert!(!machines.hubs[1].is_over());
-    machines.hubs[1].process_of_hub_ended(0);
+    machines.hubs[1].lost(0);
     assert!(machines.hubs[1].is_over());
 }
