@@ -26,9 +26,9 @@ double limits_mailbox(limits_t *limits, unsigned rounds, int here, int there);
  * which the receiver does not read. */
 double limits_ring_way(limits_t *limits, unsigned rounds, int here, int there);
 double limits_ring_message(limits_t *limits, size_t size, unsigned rounds, int here, int there);
-/* The same for 8 bytes, sent by `threads` threads that share the ring: what one fetch-add and one
- * slot for each message cost with so many threads, or, with `in_turns`, what one slot costs where
- * only the thread sends that has the turn. They are not pinned. */
+/* The time per message of 8 bytes that `threads` threads send, which share the ring: what one
+ * fetch-add and one slot for each message cost with so many threads, or, with `in_turns`, what one
+ * slot costs where only the thread sends that has the turn. They are not pinned. */
 double limits_ring_shared(limits_t *limits, int threads, int in_turns, unsigned rounds);
 /* Time per addition of one process while the other adds to the same word. */
 double limits_contended_add(limits_t *limits, unsigned rounds, int here, int there);
