@@ -105,7 +105,12 @@ static bool all_leave(void) {
 /* Set in the thread that calls leave() first. */
 static __thread bool leaves;
 
-static void leave(int code) {
+/* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. Inside a
+ * client's handler of a signal this thread itself may be inside such a call. */
+static bool may_finalize(void) { return !in_handler() && !in_signal && atomic_load(&threads_here) == 1; }
+
+/* `ends_all`: the job ends also if other ranks go on. */
+static void leave(int code, bool ends_all) {
     int first = 0;
     if (!job.context) {
         return;
@@ -121,29 +126,32 @@ static void leave(int code) {
     leaves = true;
     fflush(NULL);
     bool together = job.world && all_leave();
-    if (together && !in_handler() && !in_signal && atomic_load(&threads_seen) == 1) {
-        llcl_finalize(job.context);
-        return;
+    if ((together || !ends_all) && may_finalize()) {
+        llcl_finalize_within(job.context, together ? -1 : 0);
+    } else if (ends_all) {
+        /* If a signal has interrupted a call of libllcl that holds a lock for which llcl_exit
+         * waits, only SIGKILL ends the process. */
+        llcl_exit(job.context, code, together ? 0 : GRACE_MS);
     }
-    /* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. Inside a
-     * client's handler of a signal this thread itself may be inside such a call, and hold a lock
-     * for which llcl_exit waits; then only SIGKILL ends the process. */
-    llcl_exit(job.context, code, together ? 0 : GRACE_MS);
 }
+
+/* See GASNET_CATCH_EXIT in docs/gasnet.md. */
+static bool exit_ends_all;
 
 static void leave_at_exit(int code, void *nothing) {
     (void)nothing;
     if (!atomic_load(&job.leaving)) {
-        leave(code & 255);
+        leave(code & 255, exit_ends_all);
     }
 }
 
 void exit_begin(void) {
     signals_begin();
+    exit_ends_all = gasnett_getenv_yesno_withdefault("GASNET_CATCH_EXIT", 1);
     on_exit(leave_at_exit, NULL);
 }
 
 void gasnet_exit(int code) {
-    leave(code & 255);
+    leave(code & 255, true);
     _exit(code & 255);
 }

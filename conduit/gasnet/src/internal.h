@@ -153,13 +153,13 @@ int refuse(int code, const char *format, ...) __attribute__((format(printf, 2, 3
 void must_be_up(const char *call);
 bool in_handler(void);
 
-/* Counts the threads of the client that have entered the conduit. */
-extern _Atomic int threads_seen;
+/* The number of the client's threads that have entered the conduit and have not ended. */
+extern _Atomic int threads_here;
 extern __thread bool thread_seen;
+void count_thread(void);
 static inline void see_thread(void) {
     if (!thread_seen) {
-        thread_seen = true;
-        atomic_fetch_add(&threads_seen, 1);
+        count_thread();
     }
 }
 

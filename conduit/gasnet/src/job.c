@@ -9,9 +9,24 @@
 
 struct job job;
 gex_TM_t gexl_world;
-_Atomic int threads_seen;
+_Atomic int threads_here;
 __thread bool thread_seen;
+/* A thread that ends and has a value for it calls thread_ends(). */
+static pthread_key_t end_of_thread;
 static int verbose_errors = 1;
+
+void count_thread(void) {
+    thread_seen = true;
+    atomic_fetch_add(&threads_here, 1);
+    /* If the system refuses this, the thread stays counted. */
+    pthread_setspecific(end_of_thread, &job);
+}
+
+static void thread_ends(void *the_job) {
+    (void)the_job;
+    thread_seen = false;
+    atomic_fetch_sub(&threads_here, 1);
+}
 
 static void complain(const char *format, va_list arguments) {
     char text[600];
@@ -218,6 +233,9 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     (void)argv;
     if (job.context) {
         return refuse(GASNET_ERR_NOT_INIT, "gex_Client_Init: the job has begun already, and has one client");
+    }
+    if (pthread_key_create(&end_of_thread, thread_ends)) {
+        fatal("gex_Client_Init: the process has no thread key left");
     }
     see_thread();
     must(begin(), "gex_Client_Init");

@@ -1,9 +1,12 @@
 /* Does a job end with the code that gasnet_exit gets: from all ranks, from one, in a handler, by a
  * return from main, in a signal handler, twice because a signal interrupts gasnet_exit? Does a
- * signal that ends the job run the client's handler of SIGQUIT? The first argument chooses the
- * case. tests/run checks the exit code. */
+ * signal that ends the job run the client's handler of SIGQUIT? With GASNET_CATCH_EXIT=0, does the
+ * job go on when one rank calls exit() alone? The first argument chooses the case. tests/run checks
+ * the exit code. */
 #include "t.h"
+#include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 static void quit(int number) { gasnet_exit(number == SIGQUIT ? 6 : 1); }
 static void told(int number) {
@@ -20,6 +23,25 @@ static void leave_again(int number) {
 static void leave(gex_Token_t token) {
     (void)token;
     gasnet_exit(9);
+}
+static void *poll_once(void *nothing) {
+    gasnet_AMPoll();
+    return nothing;
+}
+/* The other ranks go on for longer than the last one waits for them. */
+static int go_on(void) {
+    const struct timespec time = {.tv_nsec = 600000000};
+#if defined(GASNET_PAR)
+    pthread_t thread; /* a thread that has ended keeps no rank from leaving */
+    CHECK(!pthread_create(&thread, NULL, poll_once, NULL) && !pthread_join(thread, NULL));
+#else
+    poll_once(NULL);
+#endif
+    if (me < all - 1) {
+        nanosleep(&time, NULL);
+        fprintf(stderr, "rank %u has gone on\n", me);
+    }
+    return me < all - 1 ? 3 : 0;
 }
 
 int main(int argc, char **argv) {
@@ -54,6 +76,8 @@ int main(int argc, char **argv) {
         }
     } else if (!strcmp(how, "return")) {
         return 5;
+    } else if (!strcmp(how, "alone")) {
+        return go_on();
     }
     for (;;) {
         gasnet_AMPoll();
