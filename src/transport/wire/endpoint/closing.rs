@@ -3,14 +3,17 @@
 use super::*;
 use std::mem::ManuallyDrop;
 
-/// How long close() may take to send what the lane has taken.
+/// How long the lane may take to take what waits for it, and then close() to send that.
 const DRAIN: Duration = Duration::from_secs(1);
+/// How long drop() sleeps between two looks at the frames that wait.
+const NAP: Duration = Duration::from_micros(100);
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
         // Until the wire is closed it may use the frames and the host, so they must stay, also if
         // this function panics.
         let kept = ManuallyDrop::new(self.shared.clone());
+        self.send_rest();
         self.shared.lock().over = true;
         self.shared.wake.wake();
         let limit = Instant::now() + Duration::from_secs(10);
@@ -26,6 +29,24 @@ impl Drop for Endpoint {
                 drop(state);
                 drop(ManuallyDrop::into_inner(kept));
             }
+        }
+    }
+}
+
+impl Endpoint {
+    /// Waits until the lane has taken the frames that wait for it: the hub of another machine may
+    /// need what the hub in this process has said last.
+    fn send_rest(&self) {
+        if self.thread.as_ref().is_none_or(Thread::is_current) {
+            // Nobody else posts them.
+            return;
+        }
+        let waits =
+            |state: MutexGuard<'_, State>| state.failure.is_none() && state.outgoing.waiting() > 0;
+        let limit = Instant::now() + DRAIN;
+        while waits(self.shared.lock()) && Instant::now() < limit {
+            self.help();
+            std::thread::sleep(NAP);
         }
     }
 }

@@ -325,6 +325,30 @@ fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
     assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![7; 8])));
 }
 
+/// The last packet of a hub, behind which its process closes the wire.
+#[test]
+fn what_a_hub_says_last_is_sent_before_the_wire_is_closed() {
+    const PACKETS: u8 = 100;
+    for seed in 1..=10 {
+        let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(seed)).unwrap());
+        let [wire, other]: [Arc<dyn Wire>; 2] = [Arc::new(wire), Arc::new(other)];
+        let (relayed, hears) = channel();
+        let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
+        let news = News { relayed, ..no_news() };
+        let card = other.card().unwrap();
+        let end = Endpoint::join((0, 2), wire, MEDIUM, no_slot(), no_news()).unwrap();
+        let _hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
+        end.connect(1, &card).unwrap();
+        let relay = end.relay();
+        (0..PACKETS).for_each(|number| relay(1, vec![number; 4000]));
+        drop(end);
+        for number in 0..PACKETS {
+            let heard = hears.recv_timeout(Duration::from_secs(10));
+            assert!(heard.is_ok(), "seed {seed}: {number} of {PACKETS} packets");
+        }
+    }
+}
+
 /// The polling thread's callback for an unreachable peer may drop the endpoint, and the thread then
 /// continues its loop; a hub may send at that time. Neither may use the closed lane.
 #[test]
