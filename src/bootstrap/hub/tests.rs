@@ -241,3 +241,52 @@ fn a_hub_whose_process_has_ended_takes_its_ranks_along() {
     machines.hubs[1].lost(0);
     assert!(machines.hubs[1].is_over());
 }
+
+/// When the others heard of rank 2 at its departure, the wire fenced its process, and nothing more
+/// came of the hub there.
+#[test]
+fn others_hear_of_a_rank_with_a_hub_and_of_whom_it_leaves_behind_when_the_hub_ends() {
+    let mut machines = Machines::start();
+    say(&machines.ends[0], 5, &Request::Fence);
+    say(&machines.ends[1], 6, &Request::Exchange { total: 0, offset: 0, bytes: Vec::new() });
+    say(&machines.ends[2], 0, &Request::Leave);
+    machines.turn();
+    assert_eq!(receive(&machines.ends[0]), None);
+    assert_eq!(receive(&machines.ends[3]), Some((0, gone(2, true))), "on the same machine");
+    assert!(matches!(receive(&machines.ends[1]), Some((6, Reply::Answer { status: -4, .. }))));
+    machines.hubs[1].say_end();
+    machines.turn();
+    let left = [3, 2].map(|rank| Departure { rank, left: true }).to_vec();
+    for end in &machines.ends[..2] {
+        assert_eq!(receive(end), Some((0, Reply::Gone { ranks: left.clone() })));
+    }
+    say(&machines.ends[1], 5, &Request::Fence);
+    machines.turn();
+    for end in &machines.ends[..2] {
+        assert_eq!(receive(end), Some((5, Reply::Answer { status: 0, bytes: Vec::new() })));
+    }
+}
+
+#[test]
+fn without_the_hub_that_decides_no_other_goes_on() {
+    let mut machines = Machines::start();
+    say(&machines.ends[0], 0, &Request::Leave);
+    say(&machines.ends[2], 5, &Request::Fence);
+    machines.turn();
+    assert!(!machines.hubs[1].is_over());
+    machines.hubs[0].say_end();
+    machines.turn();
+    assert!(machines.hubs[1].is_over());
+}
+
+#[test]
+fn others_hear_that_a_machine_has_left() {
+    let mut machines = Machines::start();
+    [3, 2].iter().for_each(|rank| say(&machines.ends[*rank], 0, &Request::Leave));
+    machines.turn();
+    assert!(machines.hubs[1].is_over());
+    assert_eq!(receive(&machines.ends[0]), Some((0, gone(3, true))));
+    machines.hubs[1].say_end();
+    machines.turn();
+    assert_eq!(receive(&machines.ends[0]), Some((0, gone(2, true))));
+}
