@@ -254,10 +254,10 @@ impl Poster {
                 end => end,
             });
         }
-        let outcome = match by_caller::signal_needs_owner(&self.routes, command)? {
-            true => Outcome::NeedsOwner,
+        let outcome = match by_caller::with_signal_by_owner(&self.routes, command)? {
+            Some(outcome) => outcome,
             // SAFETY: the user keeps the local memory valid until the operation has ended.
-            false => unsafe { by_caller::attempt(&self.routes, command, *local)? },
+            None => unsafe { by_caller::attempt(&self.routes, command, *local)? },
         };
         match outcome {
             Outcome::Done if flags & FLAG_DONE != 0 => Ok(Accepted::Done),

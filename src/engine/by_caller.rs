@@ -165,10 +165,7 @@ unsafe fn transfer(
                 // A wrong local address is an error of this call, not of the later request.
                 let _pinned = pin();
                 local.resolve(routes, size)?;
-                // A write of no bytes may bring a control message.
-                let brings = size > 0 || command.op == Op::WRITE_CONTROL;
-                let posted = matches!(access, Access::Posted(_)) && brings;
-                return Ok(if posted { Outcome::NeedsPost } else { Outcome::NeedsOwner });
+                return Ok(left_to_others(access, command));
             }
             Access::Kernel(address) => {
                 // SAFETY: as the caller promises.
@@ -184,6 +181,16 @@ unsafe fn transfer(
         }
     }
     vanished(port, remote)
+}
+
+/// The outcome of a read or a write whose memory this rank reaches so, if it copies nothing itself.
+fn left_to_others(access: Access, command: &Command) -> Outcome {
+    // A write of no bytes may bring a control message.
+    let brings = command.size > 0 || command.op == Op::WRITE_CONTROL;
+    match access {
+        Access::Posted(_) if brings => Outcome::NeedsPost,
+        _ => Outcome::NeedsOwner,
+    }
 }
 
 /// A read or a write by a system call. `theirs` is the address of the memory in the peer's process.
@@ -372,16 +379,21 @@ pub fn change(
     vanished(port, word.address)
 }
 
-/// Whether a command has a signal word that only its owner can change. Then only the holder of the
-/// lane's role may copy the data, and only if the in-flight table has room for the signal's
-/// request. Without room the command is tried again later, which would copy the data a second time.
-pub fn signal_needs_owner(routes: &Routes, command: &Command) -> Result<bool> {
+/// What an attempt of a write with signal would come to, if only its owner can change the word.
+/// Then only the holder of the lane's role may copy the data, and only if the in-flight table has
+/// room for the signal's request. Without room the command is tried again later, which would copy
+/// the data a second time. None: the command is another one, or has a word that this rank can
+/// change.
+pub fn with_signal_by_owner(routes: &Routes, command: &Command) -> Result<Option<Outcome>> {
     if command.op != Op::WRITE_SIGNAL {
-        return Ok(false);
+        return Ok(None);
     }
     let port = routes.port(command.peer)?;
-    routes.locate(port, command.remote, command.size)?;
-    Ok(check_word(routes, port, command.signal, 8)? != Access::Mapped)
+    let data = routes.locate(port, command.remote, command.size)?;
+    Ok(match check_word(routes, port, command.signal, 8)? {
+        Access::Mapped => None,
+        _ => Some(left_to_others(data, command)),
+    })
 }
 
 /// How this rank accesses a word. Fails if there is none at the address, or if it is not aligned.

@@ -120,7 +120,8 @@ impl LaneState {
             // the retry would write the data again.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()
-                    && by_caller::signal_needs_owner(routes, &command).unwrap_or(false) =>
+                    && by_caller::with_signal_by_owner(routes, &command)
+                        .is_ok_and(|outcome| outcome.is_some()) =>
             {
                 return false;
             }

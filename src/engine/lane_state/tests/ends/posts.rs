@@ -1,6 +1,7 @@
 //! How many operations a batch posts, and how many posts and requests a write with signal takes.
 
 use super::*;
+use crate::engine::by_caller::{self, Local, Outcome};
 use crate::engine::control_messages::{self, ControlMessage, ControlReceiver, Ended, Words, Write};
 use crate::transport::Access;
 use crate::transport::fabric::{simulate, simulate_two};
@@ -135,6 +136,38 @@ fn a_signal_travels_with_its_bytes() {
             assert_eq!((theirs[8192], &theirs[..size]), (round, &ours[..size]));
         }
         assert_eq!(served == 0, at_once, "{served} requests");
+    }
+}
+
+/// The thread that posts a write with signal finds out with its first look-ups who does the write,
+/// and that is what an attempt finds: the holder of the role then attempts nothing.
+#[test]
+fn who_does_a_write_with_signal_is_known_before_an_attempt() {
+    for (nature, others) in
+        [("7", Outcome::NeedsPost), ("1", Outcome::NeedsPost), ("1:remote=0", Outcome::NeedsOwner)]
+    {
+        simulate_two([nature, nature]);
+        let (_world, mut ranks) = two_ranks(8);
+        simulate(None);
+        let (mut theirs, mut ours, ended) = (vec![0u64; 1025], vec![0u64; 1024], AtomicU64::new(0));
+        let key = ranks[1].register(&mut theirs);
+        until(&mut ranks, "the key is not known", |ranks| {
+            let routes = &ranks[0].routes;
+            routes.locate(routes.port(1).unwrap(), Address { offset: 0, key }, 8).is_ok()
+        });
+        for size in [0, 1, 1024] {
+            let mut write = transfer(Op::WRITE_SIGNAL, key, &mut ours[..size], &ended);
+            write.signal = Address { offset: 8 * 1024, key };
+            (write.code, write.operand) = (op::ADD, 1);
+            let routes = &ranks[0].routes;
+            let known = by_caller::with_signal_by_owner(routes, &write).unwrap();
+            // SAFETY: the words outlive the attempt.
+            let attempted =
+                unsafe { by_caller::attempt(routes, &write, Local::Pointer(write.local)) }.unwrap();
+            // A network writes no data of no bytes.
+            let expected = if size == 0 { Outcome::NeedsOwner } else { others };
+            assert_eq!((known, attempted), (Some(expected), expected), "{nature}, {size} words");
+        }
     }
 }
 
