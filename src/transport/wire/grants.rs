@@ -8,9 +8,14 @@
 //! that knock. It grants buffers only for frames that exist, so a sender returns no grant. Grants
 //! of a dead rank become free when none of its frames can arrive any more.
 //!
+//! If more frames wait than were granted, the last frame that uses these grants carries the next
+//! knock. So a stream is frames in one direction and messages of grants in the other.
+//!
 //! A message of grants repeats, for each line, the number of the last knock that was answered. So a
-//! message of grants may be late, or be replaced by a newer one. One such message is under way for
-//! each pair of ranks.
+//! message of grants may be late, or be replaced by a newer one. Each brings the answer of another
+//! knock, so at most as many are under way for a pair of ranks as there are lines. The frames that
+//! a message has granted confirm it. One that grants no frame asks for a confirmation, and none is
+//! sent to that peer until it has come.
 //!
 //! A knock behind which no frame waits needs no grant, only its answer, so that the sender may
 //! knock again. The receiver keeps such an answer for up to [`RIDE`], and sends it with the next
@@ -32,8 +37,11 @@
 //! - An unanswered knock stays in the frame that the wire has delivered. A wire has a fixed number
 //!   of receives for the knocks of each line; the network keeps further knocks, and their senders
 //!   wait.
-//! - A receiver keeps a record of a peer while a granted frame has not arrived, or while grants are
-//!   under way. It has at most `RECORDS` records. A frame without a knock needs none.
+//! - A receiver keeps a record of a peer while a granted frame has not arrived, while grants are
+//!   under way, or while a knock that a frame has carried is not answered. It has at most `RECORDS`
+//!   records. When all are in use, it answers the knocks that frames have carried without a grant:
+//!   their senders knock again, and those knocks stay with the wire. A frame without a knock needs
+//!   no record.
 //! - A sender keeps a record of a peer and line while a knock is under way. It has at most
 //!   `SENDING` records for each line, and each record has a place for one waiting frame. At most
 //!   `SHARED` further frames of a line wait, and each peer may have half of the free places. So the
@@ -100,13 +108,16 @@ fn buffers_of(line: Line) -> usize {
 pub enum Packet {
     /// A frame into a buffer that was granted, or into a place that was set aside.
     Frame(Option<Line>, OwnedFrame),
+    /// A frame into a buffer that was granted, as the first of a knock for those behind it.
+    More(Line, Knock),
     /// There are so many frames without a grant, and perhaps the first of them.
     Knock(Line, Knock),
     /// A frame that goes without a grant, where the wire has a shared queue.
     Queued(Line, OwnedFrame),
     /// For each line the last knock that was answered, and how many frames were granted for it.
-    Grants([u64; LINES], [u64; LINES]),
-    /// Grants have been taken in.
+    /// True: the packet Taken must confirm it.
+    Grants([u64; LINES], [u64; LINES], bool),
+    /// Grants have been taken in. See [`Packet::Grants`].
     Taken,
     /// Tell when all that was sent lies in slots. See `super::receipts`.
     Asked,
@@ -125,7 +136,7 @@ pub struct Knock {
     pub number: u64,
     /// How many frames wait behind the first.
     pub demand: usize,
-    /// The first frame, where it is small.
+    /// The first frame, where it is small or was granted.
     pub first: Option<OwnedFrame>,
 }
 
@@ -305,16 +316,27 @@ impl Grants {
         }
         self.waiting[line] -= peer.beside_the_first();
         let count = peer.waiting.len().min(granted as usize);
-        let frames = peer.waiting.drain(..count);
+        let mut frames = peer.waiting.drain(..count);
+        let last = frames.next_back();
         out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
-        let first = peer.waiting.pop_front();
-        self.waiting[line] += peer.beside_the_first();
-        match first {
-            None => {
+        match (last, peer.waiting.len()) {
+            (Some(last), 0) => {
                 self.open[line] -= 1;
                 self.sending.remove((to, line));
+                out.push((to, Packet::Frame(Some(line), last)));
             }
-            first => self.knock(to, line, first, out),
+            (Some(last), demand) => {
+                self.knocks += 1;
+                peer.knock = self.knocks;
+                self.waiting[line] += peer.beside_the_first();
+                let knock = Knock { number: self.knocks, demand, first: Some(last) };
+                out.push((to, Packet::More(line, knock)));
+            }
+            (None, _) => {
+                let first = peer.waiting.pop_front();
+                self.waiting[line] += peer.beside_the_first();
+                self.knock(to, line, first, out);
+            }
         }
         self.has_read(to, answered);
     }

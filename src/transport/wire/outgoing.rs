@@ -15,7 +15,7 @@
 //! for one peer and class, and at most `ALL` of a class, of which a peer may have half of what the
 //! others leave. Where these are with other peers, a frame knocks.
 
-use super::grants::{Answered, LINES, Line, Packet};
+use super::grants::{Answered, Knock, LINES, Line, Packet};
 use super::packet::{FRAME_BEFORE, SINGLE_MOST, Single, with_answer};
 use super::pieces::{HEAD, cut, is_whole, make_whole};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
@@ -85,11 +85,13 @@ fn class_of_knocks(line: Line) -> u32 {
 pub fn class_of(packet: &Packet) -> u32 {
     match packet {
         Packet::Knock(line, _) | Packet::Queued(line, _) => class_of_knocks(*line),
-        Packet::Frame(_, owned) => match owned.class {
-            Class::Replies | Class::Answers => CLASS_ANSWER,
-            Class::Lib => CLASS_LIB,
-            Class::Requests | Class::Responses => CLASS_USER,
-        },
+        Packet::Frame(_, owned) | Packet::More(_, Knock { first: Some(owned), .. }) => {
+            match owned.class {
+                Class::Replies | Class::Answers => CLASS_ANSWER,
+                Class::Lib => CLASS_LIB,
+                Class::Requests | Class::Responses => CLASS_USER,
+            }
+        }
         _ => CLASS_ANSWER,
     }
 }

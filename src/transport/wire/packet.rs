@@ -7,7 +7,7 @@
 //! | 1 | 1 | class of the message in it; [`NONE`]: it contains no message |
 //! | 2 | 1 | line of credits; [`NONE`]: the packet needs no credit |
 //! | 3 | 1 | 0, or 1 + the line of a knock that it answers |
-//! | 4 | 4 | of a knock: frames that wait behind the first; of a use: its kind; else 0 |
+//! | 4 | 4 | of [`KNOCK`] and [`MORE`]: frames that wait behind the first; see [`encoded`]; else 0 |
 //! | 8 | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
 //! | - | 0 or 8 | the number of the knock that it answers |
 //!
@@ -42,6 +42,8 @@ const RELAYED: u8 = 7;
 const USE: u8 = 8;
 /// A message that goes without a grant.
 const QUEUED: u8 = 9;
+/// A message in a granted buffer, with the knock for those behind it.
+const MORE: u8 = 10;
 /// No class, or no line.
 const NONE: u8 = 255;
 /// Length of a packet's head.
@@ -52,10 +54,12 @@ const FRAME_HEAD: usize = 24;
 pub const FRAME_BEFORE: usize = HEAD + FRAME_HEAD;
 /// Most bytes of a message's header.
 const HEADER: usize = 64;
+/// Length of the number of a knock in front of the message.
+const NUMBER: usize = 8;
 /// Length of the number of a knock that a packet answers.
 const ANSWERED: usize = 8;
 /// Most bytes of a packet.
-pub const MOST: usize = HEAD + ANSWERED + FRAME_HEAD + HEADER + LARGEST;
+pub const MOST: usize = HEAD + NUMBER + ANSWERED + FRAME_HEAD + HEADER + LARGEST;
 
 const CLASSES: [Class; 5] =
     [Class::Requests, Class::Replies, Class::Responses, Class::Lib, Class::Answers];
@@ -187,8 +191,11 @@ fn encoded(packet: &Packet, before: usize) -> Vec<u8> {
         Packet::Knock(line, Knock { number, demand, first }) => {
             make(KNOCK, first.as_ref(), Some(*line), *demand, &[*number])
         }
-        Packet::Grants(answered, granted) => {
-            make(GRANTS, None, None, 0, &[*answered, *granted].concat())
+        Packet::More(line, Knock { number, demand, first }) => {
+            make(MORE, first.as_ref(), Some(*line), *demand, &[*number])
+        }
+        Packet::Grants(answered, granted, asks) => {
+            make(GRANTS, None, None, usize::from(*asks), &[*answered, *granted].concat())
         }
         Packet::Taken => make(TAKEN, None, None, 0, &[]),
         Packet::Asked => make(ASKED, None, None, 0, &[]),
@@ -268,15 +275,21 @@ fn decoded(bytes: &[u8], medium: usize) -> Result<Packet, String> {
         None if bytes[1] == NONE => None,
         None => return Err(format!("class {}, expected less than 5", bytes[1])),
     };
-    if demand != 0 && what != KNOCK && what != USE {
-        return Err(format!("a demand of {demand} in packet {what}, expected 0"));
+    let most = match what {
+        KNOCK | MORE | USE => usize::MAX,
+        GRANTS => 1,
+        _ => 0,
+    };
+    if demand > most {
+        return Err(format!("a demand of {demand} in packet {what}, expected at most {most}"));
     }
     let rest = match (what, rest.split_at_checked(8)) {
-        (KNOCK, Some((_, rest))) => rest,
-        (KNOCK, None) => return Err(format!("a knock of {} bytes", bytes.len())),
+        (KNOCK | MORE, Some((_, rest))) => rest,
+        (KNOCK | MORE, None) => return Err(format!("a knock of {} bytes", bytes.len())),
         _ => rest,
     };
     let owned = class.map(|class| OwnedFrame::received(class, rest, medium)).transpose()?;
+    let knock = |first| Knock { number: number(bytes, HEAD, 8), demand, first };
     let fits = |owned: &OwnedFrame| line.is_some() == needs_grant(owned.class);
     match (what, owned, line) {
         (FRAME, Some(owned), line) if fits(&owned) => return Ok(Packet::Frame(line, owned)),
@@ -284,16 +297,16 @@ fn decoded(bytes: &[u8], medium: usize) -> Result<Packet, String> {
             return Ok(Packet::Queued(line, owned));
         }
         (KNOCK, first, Some(line)) if first.as_ref().map_or(rest.is_empty(), fits) => {
-            return Ok(Packet::Knock(
-                line,
-                Knock { number: number(bytes, HEAD, 8), demand, first },
-            ));
+            return Ok(Packet::Knock(line, knock(first)));
+        }
+        (MORE, Some(owned), Some(line)) if fits(&owned) => {
+            return Ok(Packet::More(line, knock(Some(owned))));
         }
         (GRANTS, None, None) if rest.len() == 16 * LINES => {
             let word = |at: usize| number(rest, 8 * at, 8);
             let (answered, granted) =
                 (std::array::from_fn(word), std::array::from_fn(|line| word(LINES + line)));
-            return Ok(Packet::Grants(answered, granted));
+            return Ok(Packet::Grants(answered, granted, demand == 1));
         }
         (USE, None, None) if rest.len() >= 8 && rest.len().is_multiple_of(8) => {
             let words: Vec<u64> =

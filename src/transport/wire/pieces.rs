@@ -16,8 +16,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// "LLW2".
-const MAGIC: u32 = 0x3257_4c4c;
+/// "LLW3".
+const MAGIC: u32 = 0x3357_4c4c;
 /// Length of the head of a piece.
 pub const HEAD: usize = 24;
 /// A wire's frames must have room for so many bytes: a knock with its first message fits.
@@ -231,8 +231,8 @@ mod tests {
         };
         refused(&|frame| frame.truncate(23), "23 bytes, expected 24 or more");
         refused(&|frame| frame.truncate(24), "bytes 0 to 0 of 20");
-        refused(&|frame| frame[0] = 0, "expected 0x32574c4c");
-        refused(&|frame| frame[23] = 1, "expected 0x32574c4c");
+        refused(&|frame| frame[0] = 0, "expected 0x33574c4c");
+        refused(&|frame| frame[23] = 1, "expected 0x33574c4c");
         refused(&|frame| frame[4..8].fill(255), "of 4294967295, expected at most 100");
         refused(&|frame| frame[16] = 5, "bytes 5 to 21 of 20");
         refused(&|frame| frame[16..20].fill(255), "of 20, expected at most 100");

@@ -12,9 +12,14 @@ pub(super) struct Receiving {
     /// The last knock that was answered, and the grants for it.
     answered: [u64; LINES],
     granted: [u64; LINES],
-    /// There are grants that the peer does not know, and a message with grants is under way.
+    /// There are answers that the peer does not know.
     pub news: bool,
+    /// Some of these grant frames.
+    grants: bool,
+    /// The peer has not confirmed a message of grants that asks for it.
     pub reporting: bool,
+    /// Lines for which a granted frame has brought a knock that was not answered.
+    pub knocks: [bool; LINES],
     /// Lines whose last knock was answered without grants, which the peer does not know, and since
     /// when there is one.
     quiet: [bool; LINES],
@@ -55,7 +60,11 @@ impl Receiving {
     }
 
     fn is_needed(&self) -> bool {
-        self.news || self.reporting || self.since.is_some() || !self.has_come()
+        self.news
+            || self.reporting
+            || self.knocks != [false; LINES]
+            || self.since.is_some()
+            || !self.has_come()
     }
 }
 
@@ -76,6 +85,7 @@ impl Carrying {
     fn of(packet: &Packet) -> Option<Carrying> {
         match packet {
             Packet::Frame(line, _) => Some(Carrying::Frame(*line)),
+            Packet::More(line, _) => Some(Carrying::Frame(Some(*line))),
             Packet::Knock(line, knock) => Some(Carrying::Knock(*line, knock.number)),
             _ => None,
         }
@@ -113,8 +123,8 @@ impl Carrying {
 pub(super) struct Knocking {
     pub from: u32,
     knock: Knock,
-    /// The frame of the wire that it lies in.
-    frame: u64,
+    /// The frame of the wire that it lies in; None: a granted frame has brought it.
+    frame: Option<u64>,
 }
 
 /// What a line has beyond its own buffers, since granted frames do not come.
@@ -139,27 +149,29 @@ impl Grants {
         match packet {
             Packet::Frame(None, owned) => return Ok(Taken::Aside(owned)),
             Packet::Frame(Some(line), owned) => {
-                let peer = self.receiving.get_mut(from).filter(|peer| peer.out[line] > 0);
-                let Some(peer) = peer else {
-                    return Err(format!("a frame of line {line} that was not granted"));
-                };
-                peer.out[line] -= 1;
+                self.granted_frame(from, line)?;
                 self.come[line].push_back((from, owned));
             }
+            Packet::More(line, Knock { number, demand, first }) => {
+                self.granted_frame(from, line)?.knocks[line] = true;
+                self.come[line].extend(first.map(|owned| (from, owned)));
+                let knock = Knock { number, demand, first: None };
+                self.knocking[line].push_back(Knocking { from, knock, frame: None });
+            }
             Packet::Knock(line, knock) => {
-                self.knocking[line].push_back(Knocking { from, knock, frame });
+                self.knocking[line].push_back(Knocking { from, knock, frame: Some(frame) });
                 return Ok(Taken::Held);
             }
             Packet::Queued(line, owned) => {
                 let knock = Knock { number: 0, demand: 0, first: Some(owned) };
-                self.knocking[line].push_back(Knocking { from, knock, frame });
+                self.knocking[line].push_back(Knocking { from, knock, frame: Some(frame) });
                 return Ok(Taken::Held);
             }
-            Packet::Grants(answered, granted) => {
+            Packet::Grants(answered, granted, asks) => {
                 for line in 0..LINES {
                     self.granted(from, line, (answered[line], granted[line]), out);
                 }
-                out.push((from, Packet::Taken));
+                out.extend(asks.then_some((from, Packet::Taken)));
             }
             Packet::Taken => {
                 if let Some(peer) = self.receiving.get_mut(from) {
@@ -173,6 +185,14 @@ impl Grants {
         Ok(Taken::Copied)
     }
 
+    /// Notes that a granted frame of a peer has come.
+    fn granted_frame(&mut self, from: u32, line: Line) -> Result<&mut Receiving, String> {
+        let peer = self.receiving.get_mut(from).filter(|peer| peer.out[line] > 0);
+        let peer = peer.ok_or_else(|| format!("a frame of line {line} that was not granted"))?;
+        peer.out[line] -= 1;
+        Ok(peer)
+    }
+
     /// Gives received frames to `deliver`, which answers whether a slot was free, and grants free
     /// buffers. Frames that the wire gets back are added to `back`.
     pub fn serve(
@@ -181,19 +201,28 @@ impl Grants {
         out: &mut Out,
         back: &mut Vec<u64>,
     ) {
+        if self.receiving.len() >= RECORDS {
+            (0..LINES).for_each(|line| self.decline_knocks(line));
+        }
         for line in 0..LINES {
             if self.is_idle(line) {
                 continue;
             }
             self.lend(line);
-            self.answer_knocks(line, back);
-            while let Some((from, frame)) = self.come[line].front()
-                && deliver(*from, frame)
-            {
-                self.come[line].pop_front();
-                self.free[line] += 1;
-                // What a knock has brought does not wait for the next round.
+            loop {
+                // First: each makes a buffer free, and a knock is answered with all that are free.
+                while let Some((from, frame)) = self.come[line].front()
+                    && deliver(*from, frame)
+                {
+                    self.come[line].pop_front();
+                    self.free[line] += 1;
+                }
+                let waiting = self.come[line].len();
                 self.answer_knocks(line, back);
+                // What a knock has brought does not wait for the next round.
+                if self.come[line].len() == waiting {
+                    break;
+                }
             }
         }
         self.due = None;
@@ -202,9 +231,10 @@ impl Grants {
             let due = peer.due(self.ride);
             peer.news |= due.is_some_and(|due| due <= *now);
             if peer.news && !peer.reporting {
-                (peer.news, peer.reporting) = (false, true);
+                peer.news = false;
+                peer.reporting = !std::mem::take(&mut peer.grants);
                 peer.forget_quiet();
-                out.push((number, Packet::Grants(peer.answered, peer.granted)));
+                out.push((number, Packet::Grants(peer.answered, peer.granted, peer.reporting)));
             } else if !peer.news {
                 self.due = self.due.into_iter().chain(due).min();
             }
@@ -303,7 +333,10 @@ impl Grants {
             let Some(Knocking { from, knock, frame }) = self.knocking[line].remove(at) else {
                 return;
             };
-            back.push(frame);
+            match frame {
+                Some(frame) => back.push(frame),
+                None => self.has_taken_knock(from, line),
+            }
             let Knock { number, demand, first } = knock;
             if let Some(first) = first {
                 self.free[line] -= 1;
@@ -332,10 +365,34 @@ impl Grants {
         }
     }
 
+    /// A knock that a granted frame has brought waits no more.
+    fn has_taken_knock(&mut self, from: u32, line: Line) {
+        if let Some(peer) = self.receiving.get_mut(from) {
+            peer.knocks[line] = false;
+        }
+    }
+
+    /// Answers the knocks that granted frames have brought, and grants nothing. They use records,
+    /// perhaps for long, that other peers need for lines whose frames find slots.
+    #[cold]
+    fn decline_knocks(&mut self, line: Line) {
+        for it in std::mem::take(&mut self.knocking[line]) {
+            let Knocking { from, knock: Knock { number, .. }, frame: None } = it else {
+                self.knocking[line].push_back(it);
+                continue;
+            };
+            self.has_taken_knock(from, line);
+            if !self.dead.contains(&from) {
+                self.answer(from, (line, number), 0).news = true;
+            }
+        }
+    }
+
     /// Notes the answer of a peer's knock, and so many grants for it.
     fn answer(&mut self, from: u32, (line, number): Answered, granted: usize) -> &mut Receiving {
         let peer = self.receiving.get_or_insert_with(from, Receiving::default);
         peer.out[line] += granted;
+        peer.grants |= granted > 0;
         (peer.answered[line], peer.granted[line]) = (number, granted as u64);
         // It knows the answer of its last knock, since it knocks again.
         peer.told(line);

@@ -36,8 +36,10 @@ fn packets_come_as_they_were_sent() {
         Packet::Queued(1, owned(Class::Responses, 8, 8)),
         Packet::Knock(5, Knock { number: 1 << 60, demand: 16, first: None }),
         Packet::Knock(1, knock(0, owned(Class::Responses, 8, 8))),
-        Packet::Grants([1, 2, 3, 4, 5, 1 << 40], [7; LINES]),
+        Packet::Grants([1, 2, 3, 4, 5, 1 << 40], [7; LINES], false),
+        Packet::Grants([1; LINES], [0; LINES], true),
         Packet::Taken,
+        Packet::More(3, knock(7, owned(Class::Requests, 64, LARGEST))),
         Packet::Asked,
         Packet::Delivered,
         Packet::Use(5, Use::Offer(Place { start: 1 << 47, key: [1, 2, 3, u64::MAX] })),
@@ -90,7 +92,8 @@ fn no_bytes_are_trusted() {
         Packet::Frame(Some(1), owned(Class::Responses, 5, 9)),
         Packet::Knock(1, knock(3, owned(Class::Requests, 8, 8))),
         Packet::Knock(1, Knock { number: 1, demand: 3, first: None }),
-        Packet::Grants([1; LINES], [7; LINES]),
+        Packet::More(1, knock(3, owned(Class::Responses, 5, 9))),
+        Packet::Grants([1; LINES], [7; LINES], true),
         Packet::Asked,
     ];
     for packet in &packets {
@@ -157,6 +160,7 @@ fn a_packet_with_one_message_has_the_same_bytes_on_both_ways() {
         Packet::Queued(1, owned(Class::Responses, 8, 8)),
         Packet::Knock(1, knock(3, owned(Class::Requests, 8, 8))),
         Packet::Knock(1, Knock { number: 1, demand: 0, first: None }),
+        Packet::More(1, knock(0, owned(Class::Requests, 8, 8))),
         Packet::Asked,
     ];
     assert!(others.iter().all(|it| single_of(&bytes_of(it), MEDIUM).is_none()));

@@ -1,0 +1,62 @@
+//! Streams, in which granted frames carry the knocks.
+
+use super::*;
+
+/// How many packets of each kind were posted.
+#[derive(Debug, Default, PartialEq)]
+pub struct Posted {
+    frames: usize,
+    knocks: usize,
+    grants: usize,
+    confirmations: usize,
+}
+
+impl Posted {
+    pub fn count(&mut self, packet: &Packet) {
+        let count = match packet {
+            Packet::Frame(..) | Packet::More(..) => &mut self.frames,
+            Packet::Knock(..) => &mut self.knocks,
+            Packet::Grants(..) => &mut self.grants,
+            Packet::Taken => &mut self.confirmations,
+            _ => unreachable!("{packet:?}"),
+        };
+        *count += 1;
+    }
+}
+
+/// A stream of frames that no knock brings begins with a knock. Then it is only frames, and grants
+/// for several of them at a time.
+#[test]
+fn a_stream_is_frames_and_grants() {
+    const COUNT: usize = 60;
+    let (mut ranks, mut sent, mut came) = (Ranks::new(2, 1), 0, 0);
+    while came < COUNT as u32 {
+        while sent < COUNT && ranks.send(1, 0, LINES / 2, 0, 1000) {
+            sent += 1;
+        }
+        assert!(ranks.step(|_, _, _| count(&mut came, true)));
+    }
+    let Posted { frames, knocks, grants, confirmations } = ranks.posted;
+    assert_eq!((frames, knocks, confirmations), (COUNT, 1, 0));
+    assert!((COUNT / 4..COUNT / 2).contains(&grants), "{grants} messages of grants");
+}
+
+/// Frames that come together make their buffers free before the knock behind them is answered.
+#[test]
+fn a_knock_behind_frames_gets_their_buffers() {
+    let (mut ranks, line, all) = (Ranks::new(2, 1), LINES / 2, buffers_of(LINES / 2));
+    let mut frames = 0;
+    while frames < all {
+        while ranks.send(1, 0, line, 0, 1000) {}
+        assert!(ranks.step(|_, _, _| true));
+        frames = ranks.wire.iter().filter(|(_, to, _)| *to == 0).count();
+    }
+    for (from, _, packet) in std::mem::take(&mut ranks.wire) {
+        assert_eq!(ranks.ends[0].take(from, packet, 0, &mut Out::new()), Ok(Taken::Copied));
+    }
+    ranks.serve(0, |_, _| true);
+    let [(0, 1, Packet::Grants(_, granted, false))] = &ranks.wire[..] else {
+        panic!("one message of grants, not {:?}", ranks.wire)
+    };
+    assert_eq!(granted[line], 3, "as many as wait");
+}
