@@ -1,7 +1,10 @@
 /* Frames whose bytes stay under way do not hide the messages behind them. At rank 0 the program
  * replaces MPI_Test and MPI_Testsome: a frame of class USER does not end while `hides` is set. Rank
  * 1 sends FRAMES messages, of which no two fit into one frame. When as many of them as the argument
- * says are hidden, reads of rank 0 must end; at the end all frames arrive. 2 ranks. */
+ * says are hidden, reads of rank 0 must end; at the end all frames arrive. Knocks are hidden for a
+ * while, so that one of them asks for as many frames as may be granted: a hidden frame carries the
+ * next knock. The second argument is the size of a message: one fits into a frame of the wire, and
+ * two do not. 2 ranks. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>
@@ -9,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDLER = 3, BYTES = 4080, FRAMES = 64, RECEIVES = 128, MOST = 600 };
-enum { USER = 2 };       /* LLCL_CLASS_USER, which is the tag of such a frame */
+enum { HANDLER = 3, MOST_BYTES = 16384, FRAMES = 64, RECEIVES = 128, MOST = 600 };
+enum { USER = 2, RMA, KNOCKS = 6 }; /* classes of llcl_wire.h, which are the tags; knocks follow RMA */
 
 static int hides, hidden, handled;
+static size_t message_size;
+static double late; /* when knocks are not hidden any more */
 /* The receives for any rank, whose messages may be hidden. */
 static MPI_Request receives[RECEIVES];
 
@@ -40,7 +45,7 @@ static int is_hidden(MPI_Request request)
     if (!__atomic_load_n(&hides, __ATOMIC_RELAXED) || request == MPI_REQUEST_NULL || !receive_of(request))
         return 0;
     PMPI_Request_get_status(request, &ended, &status);
-    return ended && status.MPI_TAG == USER;
+    return ended && (status.MPI_TAG == USER || (status.MPI_TAG > RMA && status.MPI_TAG <= KNOCKS && MPI_Wtime() < late));
 }
 
 /* A request has ended unless `after` equals it. */
@@ -89,17 +94,18 @@ static void handle(llcl_am_t *message, void *data)
     llcl_am_view_t view;
     (void)data;
     LLCL_CHECK(llcl_am_view(message, &view));
-    EXPECT(view.payload_size == BYTES);
-    __atomic_fetch_add(&handled, 1, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&handled, view.payload_size == message_size, __ATOMIC_RELEASE);
 }
 
 static void send_to_0(llcl_context_t *context)
 {
-    static char payload[BYTES];
+    static char payload[MOST_BYTES];
     llcl_am_params_t message = LLCL_AM_PARAMS_INIT;
     message.id = HANDLER;
     message.payload = payload;
-    message.payload_size = BYTES;
+    message.payload_size = 8; /* comes in a knock, which asks for no frame */
+    LLCL_CHECK(llcl_am_async(context, &message));
+    message.payload_size = message_size;
     for (int at = 0; at < FRAMES; at++)
         LLCL_CHECK(llcl_am_async(context, &message));
     LLCL_CHECK(llcl_flush(context, 0));
@@ -127,6 +133,8 @@ int main(int argc, char **argv)
     int wanted = argc > 1 ? atoi(argv[1]) : 0;
     llcl_region_t *region;
     llcl_remote_t all[2];
+    message_size = argc > 2 ? (size_t)atoi(argv[2]) : 4080;
+    EXPECT(message_size <= MOST_BYTES);
     for (int at = 0; at < RECEIVES; at++)
         receives[at] = MPI_REQUEST_NULL;
     llcl_context_t *context = start(MPI_THREAD_MULTIPLE);
@@ -134,6 +142,7 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_region_allocate_shared(context, 8, &region, all));
     *(uint64_t *)llcl_region_address(region) = 77;
     MPI_Barrier(MPI_COMM_WORLD);
+    late = MPI_Wtime() + .2;
     __atomic_store_n(&hides, rank == 0, __ATOMIC_RELAXED);
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1) {
