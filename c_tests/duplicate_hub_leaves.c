@@ -1,6 +1,6 @@
 /* Broken if this fails: a rank that runs the hub of its node in a second context leaves that
  * context early, and another one waits there in llcl_allgather_bytes or llcl_finalize for ever.
- * There is a context for each rank, which leaves it early.
+ * For each rank there is one context that it leaves early.
  * ranks: 2 3
  * modes: auto
  * threads: yes

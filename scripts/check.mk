@@ -121,8 +121,9 @@ check-wire: check-wire-library
 		{ echo "$@: $$test over the module trivial"; exit 1; }; done
 	for test in $(PROCESS_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) $(BUILD)/bin/llcl-run --timeout 60 -n 2 $(BUILD)/c_tests/$$test || \
 		{ echo "$@: $$test over the module datagram"; exit 1; }; done
-	LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_NODE_ID=0,0,1,1 $(BUILD)/bin/llcl-run --timeout 60 -n 4 \
-		$(BUILD)/c_tests/duplicate_hub_leaves || { echo "$@: duplicate_hub_leaves over the module datagram"; exit 1; }
+	for nodes in 0,0,1,1 0,0,1,1,2; do LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_NODE_ID=$$nodes $(BUILD)/bin/llcl-run --timeout 60 \
+		-n $$(echo $$nodes | tr , '\n' | wc -l) $(BUILD)/c_tests/duplicate_hub_leaves || \
+		{ echo "$@: duplicate_hub_leaves over the module datagram, nodes $$nodes"; exit 1; }; done
 	for test in $(KILL_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_NODE_ID=0,0,1,1,2 LLCL_RUN=$(abspath $(BUILD))/bin/llcl-run \
 		timeout 150 $(BUILD)/c_tests/$$test 12 || { echo "$@: $$test over the module datagram"; exit 1; }; done
 	mkdir -p $(BUILD)/wire/refusing

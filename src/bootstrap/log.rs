@@ -110,6 +110,7 @@ impl Log {
             link.came += 1;
             decode(&entries, &mut taken);
         }
+        taken.retain(|entry| (entry.rank as usize) < self.hubs.len());
         if self.decides() {
             taken.retain(|entry| self.hubs.get(entry.rank as usize) == Some(&from));
             for entry in &taken {

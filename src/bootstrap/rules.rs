@@ -151,7 +151,7 @@ impl Rules {
         self.members[rank as usize].is_gone()
     }
 
-    /// Whether the ranks of this machine have heard, or hear next, that a rank has died or left.
+    /// Whether it is in `news`, which the ranks of this machine get, that a rank has died or left.
     pub fn is_reported(&self, rank: u32) -> bool {
         self.members[rank as usize].reported
     }

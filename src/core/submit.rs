@@ -254,7 +254,7 @@ impl Poster {
                 end => end,
             });
         }
-        let outcome = match by_caller::with_signal_by_owner(&self.routes, command)? {
+        let outcome = match by_caller::outcome_if_owner_signals(&self.routes, command)? {
             Some(outcome) => outcome,
             // SAFETY: the user keeps the local memory valid until the operation has ended.
             None => unsafe { by_caller::attempt(&self.routes, command, *local)? },

@@ -379,12 +379,12 @@ pub fn change(
     vanished(port, word.address)
 }
 
-/// What an attempt of a write with signal would come to, if only its owner can change the word.
-/// Then only the holder of the lane's role may copy the data, and only if the in-flight table has
-/// room for the signal's request. Without room the command is tried again later, which would copy
-/// the data a second time. None: the command is another one, or has a word that this rank can
-/// change.
-pub fn with_signal_by_owner(routes: &Routes, command: &Command) -> Result<Option<Outcome>> {
+/// The outcome that attempt() would have for a write with signal whose word only its owner can
+/// change. Then only the holder of the lane's role may copy the data, and only if the in-flight
+/// table has room for the signal's request. Without room the command is tried again later, which
+/// would copy the data a second time. None: the command is another one, or has a word that this
+/// rank can change.
+pub fn outcome_if_owner_signals(routes: &Routes, command: &Command) -> Result<Option<Outcome>> {
     if command.op != Op::WRITE_SIGNAL {
         return Ok(None);
     }

@@ -120,7 +120,7 @@ impl LaneState {
             // the retry would write the data again.
             Op::WRITE_SIGNAL
                 if self.slots.is_full()
-                    && by_caller::with_signal_by_owner(routes, &command)
+                    && by_caller::outcome_if_owner_signals(routes, &command)
                         .is_ok_and(|outcome| outcome.is_some()) =>
             {
                 return false;

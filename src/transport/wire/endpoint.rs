@@ -105,6 +105,8 @@ struct State {
     /// Room that threads have asked for, and that has not come since.
     asked: Vec<Asked>,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
+    /// A hub in this process sends to others.
+    relays: bool,
     /// Received answers and replies that have found no slot.
     asides: Answers,
     /// Peers that the wire does not reach any more, each with the time at which it is reported as
@@ -349,6 +351,7 @@ impl Endpoint {
             ends: Vec::new(),
             out: Out::new(),
             abandoned: Vec::new(),
+            relays: false,
             failure: None,
             asleep: Asleep::No,
             over: false,

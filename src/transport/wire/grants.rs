@@ -12,10 +12,10 @@
 //! knock. So a stream is frames in one direction and messages of grants in the other.
 //!
 //! A message of grants repeats, for each line, the number of the last knock that was answered. So a
-//! message of grants may be late, or be replaced by a newer one. Each brings the answer of another
-//! knock, so at most as many are under way for a pair of ranks as there are lines. The frames that
-//! a message has granted confirm it. One that grants no frame asks for a confirmation, and none is
-//! sent to that peer until it has come.
+//! message of grants may be late, or be replaced by a newer one. The frames that it grants confirm
+//! it. The receiver has a buffer for each of these frames, so the number of such messages under way
+//! is bounded. One that grants no frame asks for a confirmation, and none is sent to that peer
+//! until it has come.
 //!
 //! A knock behind which no frame waits needs no grant, only its answer, so that the sender may
 //! knock again. The receiver keeps such an answer for up to [`RIDE`], and sends it with the next

@@ -7,7 +7,8 @@
 //! | 1 | 1 | class of the message in it; [`NONE`]: it contains no message |
 //! | 2 | 1 | line of credits; [`NONE`]: the packet needs no credit |
 //! | 3 | 1 | 0, or 1 + the line of a knock that it answers |
-//! | 4 | 4 | of [`KNOCK`] and [`MORE`]: frames that wait behind the first; see [`encoded`]; else 0 |
+//! | 4 | 4 | of [`KNOCK`], [`MORE`]: frames that wait behind the first; of [`USE`]: its kind |
+//! |   |   | of [`GRANTS`]: 1 if a packet must confirm it; else 0 |
 //! | 8 | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
 //! | - | 0 or 8 | the number of the knock that it answers |
 //!
@@ -281,7 +282,7 @@ fn decoded(bytes: &[u8], medium: usize) -> Result<Packet, String> {
         _ => 0,
     };
     if demand > most {
-        return Err(format!("a demand of {demand} in packet {what}, expected at most {most}"));
+        return Err(format!("the number {demand} in packet {what}, expected at most {most}"));
     }
     let rest = match (what, rest.split_at_checked(8)) {
         (KNOCK | MORE, Some((_, rest))) => rest,
@@ -300,7 +301,12 @@ fn decoded(bytes: &[u8], medium: usize) -> Result<Packet, String> {
             return Ok(Packet::Knock(line, knock(first)));
         }
         (MORE, Some(owned), Some(line)) if fits(&owned) => {
-            return Ok(Packet::More(line, knock(Some(owned))));
+            let knock = knock(Some(owned));
+            if knock.number == 0 || knock.demand == 0 {
+                let (number, demand) = (knock.number, knock.demand);
+                return Err(format!("knock {number} of a granted frame asks for {demand} frames"));
+            }
+            return Ok(Packet::More(line, knock));
         }
         (GRANTS, None, None) if rest.len() == 16 * LINES => {
             let word = |at: usize| number(rest, 8 * at, 8);

@@ -3,7 +3,8 @@
 use super::*;
 use std::mem::ManuallyDrop;
 
-/// How long the lane may take to take what waits for it, and then close() to send that.
+/// How long drop() waits until the lane has taken what a hub has sent, and close() until the lane
+/// has sent its frames; each.
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long drop() sleeps between two looks at the frames that wait.
 const NAP: Duration = Duration::from_micros(100);
@@ -34,15 +35,16 @@ impl Drop for Endpoint {
 }
 
 impl Endpoint {
-    /// Waits until the lane has taken the frames that wait for it: the hub of another machine may
-    /// need what the hub in this process has said last.
+    /// Waits until the lane has taken the frames that wait for it, if a hub runs in this process:
+    /// the hub of another machine may need what this one has said last.
     fn send_rest(&self) {
         if self.thread.as_ref().is_none_or(Thread::is_current) {
             // Nobody else posts them.
             return;
         }
-        let waits =
-            |state: MutexGuard<'_, State>| state.failure.is_none() && state.outgoing.waiting() > 0;
+        let waits = |state: MutexGuard<'_, State>| {
+            state.relays && state.failure.is_none() && state.outgoing.waiting() > 0
+        };
         let limit = Instant::now() + DRAIN;
         while waits(self.shared.lock()) && Instant::now() < limit {
             self.help();

@@ -45,7 +45,9 @@ impl Endpoint {
         let end = Arc::downgrade(&self.shared);
         Box::new(move |to, packet| {
             if let Some(shared) = end.upgrade() {
-                shared.send_and_wake(shared.lock(), vec![(to, Packet::Relayed(packet))]);
+                let mut state = shared.lock();
+                state.relays = true;
+                shared.send_and_wake(state, vec![(to, Packet::Relayed(packet))]);
             }
         })
     }

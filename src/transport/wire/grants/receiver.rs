@@ -153,7 +153,9 @@ impl Grants {
                 self.come[line].push_back((from, owned));
             }
             Packet::More(line, Knock { number, demand, first }) => {
-                self.granted_frame(from, line)?.knocks[line] = true;
+                if std::mem::replace(&mut self.granted_frame(from, line)?.knocks[line], true) {
+                    return Err(format!("a second knock of line {line}"));
+                }
                 self.come[line].extend(first.map(|owned| (from, owned)));
                 let knock = Knock { number, demand, first: None };
                 self.knocking[line].push_back(Knocking { from, knock, frame: None });

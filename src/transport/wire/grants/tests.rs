@@ -170,7 +170,7 @@ fn a_peer_that_takes_nothing_stops_its_own_line_only() {
 
 /// Rule 8.
 #[test]
-fn as_many_messages_of_grants_as_lines_are_under_way_per_pair() {
+fn one_message_of_grants_that_asks_is_under_way_per_pair() {
     let mut ranks = Ranks::new(3, 5);
     let mut tag = 0;
     for _ in 0..3000 {
@@ -179,10 +179,6 @@ fn as_many_messages_of_grants_as_lines_are_under_way_per_pair() {
         }
         ranks.step(|_, _, _| true);
         for to in 1..3 {
-            let grants =
-                |it: &&(u32, u32, Packet)| it.1 == to && matches!(it.2, Packet::Grants(..));
-            // Each answers another knock, and a rank knocks once for each line.
-            assert!(ranks.wire.iter().filter(grants).count() <= LINES);
             // One that asks for a confirmation does not go before the last one has come.
             let asks = |it: &&(u32, u32, Packet)| match it.2 {
                 Packet::Grants(.., asks) => it.1 == to && asks,

@@ -111,11 +111,28 @@ fn no_bytes_are_trusted() {
             for value in [0, 1, 7, 128, 255] {
                 let mut bytes = good.clone();
                 bytes[at] = value;
-                if let Ok((_, Packet::Frame(_, owned))) = answer_and_packet_of(&bytes, MEDIUM) {
-                    assert_eq!(owned.frame().header.len() + owned.frame().payload.len(), 14);
+                let message = match answer_and_packet_of(&bytes, MEDIUM) {
+                    Ok((_, Packet::Frame(_, message))) => Some(message),
+                    Ok((_, Packet::Knock(_, knock) | Packet::More(_, knock))) => knock.first,
+                    _ => None,
+                };
+                if let Some(message) = message {
+                    let size = message.frame().header.len() + message.frame().payload.len();
+                    assert!([14, 16].contains(&size), "{size} bytes of {packet:?}");
                 }
             }
         }
+    }
+}
+
+#[test]
+fn a_granted_frame_brings_no_empty_knock() {
+    for (number, demand) in [(0, 3), (3, 0)] {
+        let first = Some(owned(Class::Requests, 8, 8));
+        let bytes = bytes_of(&Packet::More(1, Knock { number, demand, first }));
+        let refused = answer_and_packet_of(&bytes, MEDIUM).unwrap_err();
+        let expected = format!("knock {number} of a granted frame asks for {demand} frames");
+        assert_eq!(refused, expected);
     }
 }
 

@@ -160,7 +160,7 @@ fn who_does_a_write_with_signal_is_known_before_an_attempt() {
             write.signal = Address { offset: 8 * 1024, key };
             (write.code, write.operand) = (op::ADD, 1);
             let routes = &ranks[0].routes;
-            let known = by_caller::with_signal_by_owner(routes, &write).unwrap();
+            let known = by_caller::outcome_if_owner_signals(routes, &write).unwrap();
             // SAFETY: the words outlive the attempt.
             let attempted =
                 unsafe { by_caller::attempt(routes, &write, Local::Pointer(write.local)) }.unwrap();

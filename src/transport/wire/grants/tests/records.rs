@@ -69,3 +69,17 @@ fn a_knock_that_a_frame_of_the_dead_has_brought_is_dropped() {
     assert!(ranks.wire.is_empty() && ranks.ends[0].receiving.is_empty());
     assert_eq!(ranks.ends[0].free[3], 4);
 }
+
+/// A faulty peer's second knock would make a record that nothing counts.
+#[test]
+fn a_peer_knocks_once_for_a_line_by_its_frames() {
+    let (mut end, mut out, mut back) = (Grants::default(), Out::new(), Vec::new());
+    let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
+    let first = || Some(OwnedFrame::of(Class::Requests, &frame));
+    let knock = |number, first| Knock { number, demand: 2, first };
+    end.take(1, Packet::Knock(0, knock(1, None)), 0, &mut out).unwrap();
+    end.serve(|_, _| true, &mut out, &mut back);
+    assert_eq!(end.take(1, Packet::More(0, knock(2, first())), 0, &mut out), Ok(Taken::Copied));
+    let second = end.take(1, Packet::More(0, knock(3, first())), 0, &mut out);
+    assert_eq!(second, Err("a second knock of line 0".into()));
+}
