@@ -399,8 +399,7 @@ typedef void (*llcl_abort_fn)(void *data, int32_t exit_code);
  * user. The lowest rank of each machine does there what llcl-run does for its own jobs, also after
  * it has left: if its process ends before the other ranks of the machine have left, they learn
  * that all ranks have died. If ranks are on several machines, they learn this two seconds after
- * that rank has left, and ranks of other machines then learn that it and they have left. Two
- * seconds after rank 0 has left, all ranks learn that all have died.
+ * that rank has left.
  */
 typedef struct llcl_bootstrap_t {
     /** Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it. */
@@ -695,8 +694,7 @@ llcl_status_t llcl_finalize(llcl_context_t *context);
  * memory that this rank had registered.
  * The time does not bound MPI_Finalize, which waits for the other ranks, and which this function
  * calls if llcl_init has called MPI_Init_thread. If ranks are on several machines, the lowest rank
- * of each waits up to two seconds longer for those of its machine (llcl_bootstrap_t); ranks of
- * other machines learn that it has left when it has waited.
+ * of each waits up to two seconds longer for those of its machine (llcl_bootstrap_t).
  * Threads: as of llcl_finalize.
  * From: GASPI, where each call takes a time-out.
  */

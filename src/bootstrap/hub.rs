@@ -91,10 +91,9 @@ impl Hub {
     pub(super) fn with(sockets: Vec<Option<OwnedFd>>, log: Option<Log>) -> Result<Hub> {
         let size = sockets.len() as u32;
         let is_near = |rank| log.as_ref().is_none_or(|log| log.is_near(rank));
-        let has_hub = |rank| log.as_ref().is_some_and(|log| log.has_other_hub(rank));
         let mut hub = Hub {
             epoll: Epoll::new()?,
-            rules: Rules::of_machine(size, is_near, has_hub),
+            rules: Rules::of_machine(size, is_near),
             connections: Vec::with_capacity(size as usize),
             processes: (0..size).map(|_| None).collect(),
             buffer: vec![0; PACKET],

@@ -18,8 +18,7 @@ const HEAD: usize = 8;
 /// Bytes before an entry's own.
 const ENTRY: usize = 8;
 
-/// A request of a rank, as its hub has received it. Without bytes: the rank has died, or if it had
-/// left before, the hub in its process has ended.
+/// A request of a rank, as its hub has received it. Without bytes: the rank has died.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub rank: u32,
@@ -60,19 +59,9 @@ impl Log {
         self.hubs.get(rank as usize) == Some(&self.me)
     }
 
-    /// Whether the hub of another machine runs in the process of a rank.
-    pub fn has_other_hub(&self, rank: u32) -> bool {
-        rank != self.me && self.hubs.get(rank as usize) == Some(&rank)
-    }
-
     /// The ranks whose hub runs in the process of `hub`.
     pub fn ranks_of(&self, hub: u32) -> Vec<u32> {
         (0..).zip(&*self.hubs).filter(|it| *it.1 == hub).map(|it| it.0).collect()
-    }
-
-    /// The rank in whose process this hub runs.
-    pub fn me(&self) -> u32 {
-        self.me
     }
 
     /// Whether this hub decides on the order.
@@ -143,8 +132,7 @@ impl Log {
         self.links.values().all(|link| link.pending.is_empty())
     }
 
-    /// Ends the traffic with hubs that have ended: of their ranks all are gone, as `is_gone` says,
-    /// and of the rank in whose process the hub ran this is known from the hub's end.
+    /// Stops sending to hubs all of whose ranks are gone, as `is_gone` says.
     pub fn retire(&mut self, is_gone: impl Fn(u32) -> bool) {
         let hubs = &self.hubs;
         let lives = |hub: u32| (0..).zip(&**hubs).any(|(rank, of)| *of == hub && !is_gone(rank));

@@ -1,8 +1,6 @@
 //! The rules of the hub, without sockets: requests go in, replies come out.
 
-mod cards;
-
-use crate::bootstrap::protocol::{Departure, PAYLOAD, Reply, Request};
+use crate::bootstrap::protocol::{Departure, MAX_BLOB, PAYLOAD, Reply, Request};
 use crate::util::status::Status;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -48,10 +46,6 @@ struct Member {
     card: Option<(Vec<u8>, Option<Arc<OwnedFd>>)>,
     /// It is on another machine, whose hub answers it.
     far: bool,
-    /// The hub of another machine runs in its process, and goes on when the rank has left.
-    has_hub: bool,
-    /// Its death or departure is in `news`.
-    reported: bool,
     /// Ranks that wait for this one's card.
     asking: Vec<u32>,
     /// The collective call, and its token, that this rank waits in.
@@ -77,13 +71,10 @@ impl Member {
 pub struct Rules {
     members: Vec<Member>,
     outgoing: Vec<Outgoing>,
-    /// The ranks whose deaths and departures are reported, in this order. One packet reports
-    /// several to a rank.
+    /// The ranks that have died or left, in this order. One packet reports several to a rank.
     news: Vec<Departure>,
     /// Some entries of `news` may not have been sent to all ranks.
     untold: bool,
-    /// How many ranks have died or left.
-    gone: usize,
     /// The lowest rank that has died or left.
     first_gone: Option<u32>,
     /// How many ranks wait in the exchange, and in the fence.
@@ -95,23 +86,17 @@ impl Rules {
     /// A world which no rank has joined yet.
     #[cfg(test)]
     pub fn new(size: u32) -> Rules {
-        Rules::of_machine(size, |_| true, |_| false)
+        Rules::of_machine(size, |_| true)
     }
 
     /// The world as the hub of one machine sees it: ranks that are not `near` have joined already,
-    /// and other hubs answer them. `has_hub`: whether one of these runs in a rank's process.
-    pub fn of_machine(
-        size: u32,
-        near: impl Fn(u32) -> bool,
-        has_hub: impl Fn(u32) -> bool,
-    ) -> Rules {
+    /// and other hubs answer them.
+    pub fn of_machine(size: u32, near: impl Fn(u32) -> bool) -> Rules {
         let member = |rank| Member {
             phase: if near(rank) { Phase::Absent } else { Phase::Joined },
             joined: !near(rank),
             card: None,
             far: !near(rank),
-            has_hub: has_hub(rank),
-            reported: false,
             asking: Vec::new(),
             waiting: None,
             news_sent: 0,
@@ -122,7 +107,6 @@ impl Rules {
             outgoing: Vec::new(),
             news: Vec::new(),
             untold: false,
-            gone: 0,
             first_gone: None,
             exchanging: 0,
             fencing: 0,
@@ -130,7 +114,7 @@ impl Rules {
     }
 
     /// The packets to send now, in this order. News go before answers, so that a caller who gets
-    /// ERR_PEER_DEAD finds the peer marked as dead, unless leave() delays the news.
+    /// ERR_PEER_DEAD finds the peer marked as dead.
     pub fn take_outgoing(&mut self) -> Vec<Outgoing> {
         let mut all = Vec::new();
         if std::mem::take(&mut self.untold) {
@@ -151,14 +135,9 @@ impl Rules {
         self.members[rank as usize].is_gone()
     }
 
-    /// Whether it is in `news`, which the ranks of this machine get, that a rank has died or left.
-    pub fn is_reported(&self, rank: u32) -> bool {
-        self.members[rank as usize].reported
-    }
-
     /// Whether all ranks have died or left.
     pub fn all_gone(&self) -> bool {
-        self.gone == self.members.len()
+        self.news.len() == self.members.len()
     }
 
     /// Whether the rank is in the world now.
@@ -196,7 +175,7 @@ impl Rules {
                 return self.wait(rank, token, Collective::Exchange { total, offset, bytes });
             }
             (Phase::Joined, Request::Fence) => return self.wait(rank, token, Collective::Fence),
-            (Phase::Joined, Request::Leave) => self.leave(rank),
+            (Phase::Joined, Request::Leave) => self.gone(rank, true),
             (Phase::Joined, Request::Abort { code, grace_ms }) => {
                 return Verdict::Abort { code, grace_ms };
             }
@@ -208,28 +187,8 @@ impl Rules {
         Verdict::Fine
     }
 
-    /// The rank has left. If another hub runs in its process, the ranks of this machine hear of it
-    /// by gone(), when that hub has ended: from a process whose rank has left a wire may carry
-    /// nothing more.
-    fn leave(&mut self, rank: u32) {
-        self.ended(rank, true);
-        if !self.members[rank as usize].has_hub {
-            self.gone(rank, true);
-        }
-    }
-
     /// The rank has left or died: ends the waits for it and reports it to all ranks, once.
     pub fn gone(&mut self, rank: u32, left: bool) {
-        self.ended(rank, left);
-        let member = &mut self.members[rank as usize];
-        if !std::mem::replace(&mut member.reported, true) {
-            self.news.push(Departure { rank, left: member.phase == Phase::Left });
-            self.untold = true;
-        }
-    }
-
-    /// Ends the waits for a rank, once.
-    fn ended(&mut self, rank: u32, left: bool) {
         let member = &mut self.members[rank as usize];
         if member.is_gone() {
             return;
@@ -242,7 +201,8 @@ impl Rules {
             None => {}
         }
         let asking = std::mem::take(&mut member.asking);
-        self.gone += 1;
+        self.news.push(Departure { rank, left });
+        self.untold = true;
         self.first_gone = Some(self.first_gone.map_or(rank, |first| first.min(rank)));
         for asker in asking {
             if self.is_joined(asker) {
@@ -269,6 +229,77 @@ impl Rules {
         (member.phase, member.joined) = (Phase::Joined, true);
         self.answer(rank, token, Vec::new());
         self.untold |= !self.news.is_empty();
+    }
+
+    fn publish(&mut self, rank: u32, token: u32, blob: Vec<u8>, fd: Option<OwnedFd>) {
+        let Some(fd) = fd else {
+            let text = "publish: the descriptor did not arrive; the launcher may have reached \
+                        its limit of open files"
+                .to_owned();
+            return self.fail(rank, token, Status::ERR_NO_MEMORY, text);
+        };
+        let size = blob.len();
+        if size > MAX_BLOB {
+            let text = format!("blob: {size} bytes, expected at most {MAX_BLOB}");
+            return self.fail(rank, token, Status::ERR_INVALID, text);
+        }
+        let member = &mut self.members[rank as usize];
+        if member.card.is_some() {
+            let text = format!("publish: rank {rank} has published already, expected one call");
+            return self.fail(rank, token, Status::ERR_STATE, text);
+        }
+        let fd = Some(Arc::new(fd));
+        let asking = std::mem::take(&mut member.asking);
+        member.card = Some((blob.clone(), fd.clone()));
+        self.answer(rank, token, Vec::new());
+        for asker in asking {
+            if self.is_joined(asker) {
+                self.show_card(asker, rank, blob.clone(), fd.clone());
+            }
+        }
+    }
+
+    /// Stores the cards of the ranks of other machines, by rank.
+    pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
+        for (rank, card) in (0..).zip(cards) {
+            let Some(member) = self.members.get_mut(rank as usize).filter(|it| it.far) else {
+                continue;
+            };
+            if member.is_gone() {
+                continue;
+            }
+            member.card = Some((card.clone(), None));
+            for asker in std::mem::take(&mut member.asking) {
+                self.show_card(asker, rank, card.clone(), None);
+            }
+        }
+    }
+
+    fn lookup(&mut self, rank: u32, peer: u32) {
+        let Some(member) = self.members.get_mut(peer as usize) else {
+            let text = format!("peer is {peer}, expected less than {}", self.size());
+            return self.refuse_card(rank, peer, Status::ERR_RANGE, text);
+        };
+        if member.is_gone() {
+            return self.refuse_card(rank, peer, Status::ERR_PEER_DEAD, self.how_it_ended(peer));
+        }
+        match member.card.clone() {
+            Some((blob, fd)) => self.show_card(rank, peer, blob, fd),
+            None => member.asking.push(rank),
+        }
+    }
+
+    fn show_card(&mut self, to: u32, rank: u32, bytes: Vec<u8>, fd: Option<Arc<OwnedFd>>) {
+        let reply = match fd {
+            Some(_) => Reply::Card { rank, status: 0, bytes },
+            None => Reply::FarCard { rank, bytes },
+        };
+        self.send(to, 0, reply, fd);
+    }
+
+    fn refuse_card(&mut self, to: u32, rank: u32, status: Status, text: String) {
+        let bytes = text.into_bytes();
+        self.send(to, 0, Reply::Card { rank, status: status.0, bytes }, None);
     }
 
     fn wait(&mut self, rank: u32, token: u32, what: Collective) -> Verdict {
@@ -304,7 +335,7 @@ impl Rules {
                 self.answer(rank, token, bytes.clone());
             }
         }
-        if self.fencing > 0 && self.fencing + self.gone == size {
+        if self.fencing > 0 && self.fencing + self.news.len() == size {
             for (rank, token, _) in self.take_waiting(false) {
                 self.members[rank as usize].fenced = true;
                 self.answer(rank, token, Vec::new());

@@ -1,7 +1,6 @@
 //! The hub's rules, played through without sockets.
 
 use super::*;
-use crate::bootstrap::protocol::MAX_BLOB;
 
 fn joined(size: u32) -> Rules {
     let mut rules = Rules::new(size);

@@ -228,34 +228,17 @@ impl Acceptor {
     }
 }
 
-/// Serves the ranks of this machine until the hub ends, and then tells the other hubs so. `me`: the
-/// rank in whose process it runs. `several`: there are other machines.
-fn serve(mut hub: Hub, place: (u32, bool), hub_requests: &HubRequests) {
-    let mut carry = None;
-    serve_ranks(&mut hub, &mut carry, place, hub_requests);
-    hub.say_end();
-    send_relays(&mut hub, carry.as_ref());
-}
-
-/// Sends the packets for other hubs.
-fn send_relays(hub: &mut Hub, carry: Option<&Carry>) {
-    if let Some(carry) = carry {
-        hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
-    }
-}
-
-fn serve_ranks(
-    hub: &mut Hub,
-    carry: &mut Option<Carry>,
-    (me, several): (u32, bool),
-    hub_requests: &HubRequests,
-) {
-    let mut until: Option<Instant> = None;
+/// Serves the ranks of this machine. `me`: the rank in whose process it runs. `several`: there are
+/// other machines.
+fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
+    let (mut until, mut carry): (Option<Instant>, Option<Carry>) = (None, None);
     let mut has_left = false;
     // Ranks that have closed their connections, and how long their processes may go on.
     let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
-        send_relays(hub, carry.as_ref());
+        if let Some(carry) = &carry {
+            hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
+        }
         if hub.is_over() {
             return;
         }
@@ -286,7 +269,7 @@ fn serve_ranks(
             if pending.leaving && several {
                 until.get_or_insert(Instant::now() + LEAVE_GRACE);
             }
-            *carry = pending.carry.or(carry.take());
+            carry = pending.carry.or(carry);
             if let Some(cards) = &pending.cards {
                 hub.far_cards(cards);
             }
@@ -298,8 +281,10 @@ fn serve_ranks(
         for event in events {
             match event {
                 Event::Abort { rank, code, grace_ms } => {
-                    send_relays(hub, carry.as_ref());
-                    end_all(hub, me, (rank, code, grace_ms), has_left);
+                    if let Some(carry) = &carry {
+                        hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
+                    }
+                    end_all(&mut hub, me, (rank, code, grace_ms), has_left);
                 }
                 Event::Closed { rank } => closed.push_back((Instant::now() + CLOSE_GRACE, rank)),
                 // The hub has killed it.

@@ -79,26 +79,6 @@ impl Hub {
         }
     }
 
-    /// This hub ends: enters into the log that the ranks which it leaves behind have left. They
-    /// have not, but cannot reach the ranks of other machines any more, and live on in other
-    /// contexts. If this hub decides on the order of the log, these are the ranks of all machines,
-    /// so the other hubs end, too.
-    pub fn say_end(&mut self) {
-        let serves = |log: &Log, rank| log.decides() || log.is_near(rank);
-        let served = |rank| self.log.as_ref().is_some_and(|log| serves(log, rank));
-        let ranks = 0..self.departed.len() as u32;
-        let left: Vec<u32> = ranks.filter(|rank| served(*rank) && !self.is_gone(*rank)).collect();
-        if let Some(log) = &mut self.log {
-            // Nothing is applied here: the ranks of this machine notice the end of the hub, and
-            // retire() would drop what the other hubs have not been told.
-            for rank in left {
-                log.submit(Entry { rank, packet: Request::Leave.encode(0) });
-            }
-            // Last: behind it the wire may carry nothing more.
-            log.submit(Entry { rank: log.me(), packet: Vec::new() });
-        }
-    }
-
     /// The cards of ranks of other machines, by rank.
     pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
         self.rules.far_cards(cards);
@@ -139,7 +119,7 @@ impl Hub {
         // Only now: so the deaths follow all of these entries at every hub.
         wrong.into_iter().for_each(|rank| self.disconnect(rank));
         if let Some(log) = self.log.as_mut().filter(|log| any && log.decides()) {
-            log.retire(|rank| self.rules.is_reported(rank));
+            log.retire(|rank| self.rules.is_gone(rank));
         }
     }
 }
