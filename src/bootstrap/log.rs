@@ -99,9 +99,12 @@ impl Log {
             link.came += 1;
             decode(&entries, &mut taken);
         }
-        taken.retain(|entry| (entry.rank as usize) < self.hubs.len());
-        if self.decides() {
-            taken.retain(|entry| self.hubs.get(entry.rank as usize) == Some(&from));
+        let decides = self.decides();
+        taken.retain(|entry| match self.hubs.get(entry.rank as usize) {
+            Some(hub) => !decides || *hub == from,
+            None => false,
+        });
+        if decides {
             for entry in &taken {
                 self.links.values_mut().for_each(|link| link.pending.push_back(encode(entry)));
             }
@@ -205,6 +208,17 @@ mod tests {
         }
         assert_eq!(applied[&0].len(), 100);
         assert!(applied[&1] == applied[&0] && applied[&4] == applied[&0]);
+    }
+
+    /// A hub would look such a rank up in its table of ranks.
+    #[test]
+    fn a_hub_applies_no_request_of_a_rank_that_the_world_does_not_have() {
+        let hubs: Arc<[u32]> = [0, 1].into();
+        let (mut deciding, mut other) = (Log::new(0, hubs.clone()), Log::new(1, hubs));
+        deciding.submit(entry(2, 1, 4));
+        deciding.submit(entry(1, 1, 4));
+        let (to, packet) = deciding.take_outgoing().remove(0);
+        assert_eq!((to, other.take(0, &packet)), (1, vec![entry(1, 1, 4)]));
     }
 
     #[test]
