@@ -308,37 +308,35 @@ fn a_peer_that_the_wire_has_lost_is_reported_after_the_patience() {
     }
 }
 
-/// Packets for a hub are sent although the rank in whose process it runs is dead.
-#[test]
-fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
-    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
+/// Two connected endpoints. What the first one relays to the second is heard by the receiver.
+fn relaying(seed: u64) -> (Endpoint, Endpoint, Receiver<(u32, Vec<u8>)>) {
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(seed)).unwrap());
     let [wire, other]: [Arc<dyn Wire>; 2] = [Arc::new(wire), Arc::new(other)];
     let (relayed, hears) = channel();
     let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
     let news = News { relayed, ..no_news() };
     let card = other.card().unwrap();
     let end = Endpoint::join((0, 2), wire, MEDIUM, no_slot(), no_news()).unwrap();
-    let _hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
+    let hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
     end.connect(1, &card).unwrap();
+    (end, hub, hears)
+}
+
+/// Packets for a hub are sent although the rank in whose process it runs is dead.
+#[test]
+fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
+    let (end, _hub, hears) = relaying(1);
     end.mark_dead(1);
     end.relay()(1, vec![7; 8]);
     assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![7; 8])));
 }
 
-/// The last packet of a hub, behind which its process closes the wire.
+/// The process of a hub may close the wire behind the hub's last packet.
 #[test]
 fn what_a_hub_says_last_is_sent_before_the_wire_is_closed() {
     const PACKETS: u8 = 100;
     for seed in 1..=10 {
-        let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(seed)).unwrap());
-        let [wire, other]: [Arc<dyn Wire>; 2] = [Arc::new(wire), Arc::new(other)];
-        let (relayed, hears) = channel();
-        let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
-        let news = News { relayed, ..no_news() };
-        let card = other.card().unwrap();
-        let end = Endpoint::join((0, 2), wire, MEDIUM, no_slot(), no_news()).unwrap();
-        let _hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
-        end.connect(1, &card).unwrap();
+        let (end, _hub, hears) = relaying(seed);
         let relay = end.relay();
         (0..PACKETS).for_each(|number| relay(1, vec![number; 4000]));
         drop(end);
