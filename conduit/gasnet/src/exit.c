@@ -107,8 +107,7 @@ static __thread bool leaves;
 
 /* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. Inside a
  * client's handler of a signal this thread itself may be inside such a call. */
-static bool may_finalize(void)
-{
+static bool may_finalize(void) {
     /* The calling thread may be one that has not called the conduit before. */
     int own = thread_seen ? 1 : 0;
     return !in_handler() && !in_signal && atomic_load(&threads_here) == own;
