@@ -12,6 +12,7 @@
 #define QUIET_MS 300
 #define MOST_SWITCHES 60 /* of that time; a thread that naps has some 150 */
 #define SOON_MS 500      /* a thread that nobody rings for sleeps for a second */
+#define MOST_LATE 1      /* round; a busy machine may delay one */
 
 static long switches(void)
 {
@@ -47,7 +48,7 @@ static uint64_t ask(llcl_context_t *context, const struct shared *words, uint64_
     return count;
 }
 
-static uint64_t round_with_a_stopped_owner(llcl_context_t *context, const struct shared *words, int64_t *took)
+static uint64_t round_with_a_stopped_owner(llcl_context_t *context, const struct shared *words, uint32_t *late)
 {
     static uint64_t ends[MANY];
     pid_t owner = peer_stop(context, 1);
@@ -69,7 +70,7 @@ static uint64_t round_with_a_stopped_owner(llcl_context_t *context, const struct
             CHECK(now_ns() - since < TEST_PATIENCE_NS);
             usleep(100);
         }
-    *took += now_ns() - since;
+    *late += now_ns() - since >= SOON_MS * INT64_C(1000000);
     CHECK(before <= MOST_SWITCHES);
     return count;
 }
@@ -77,14 +78,13 @@ static uint64_t round_with_a_stopped_owner(llcl_context_t *context, const struct
 static uint64_t all_rounds(llcl_context_t *context, const struct shared *words)
 {
     llcl_atomic_params_t first = addition(words);
-    int64_t took = 0;
     uint64_t all = 1;
-    uint32_t i;
+    uint32_t i, late = 0;
     CHECK_OK(llcl_atomic(context, &first));
     for (i = 0; i < ROUNDS; i++)
-        all += round_with_a_stopped_owner(context, words, &took);
-    printf("%u rounds were answered within %lld us\n", ROUNDS, (long long)took / 1000);
-    CHECK(took < ROUNDS * SOON_MS * INT64_C(1000000));
+        all += round_with_a_stopped_owner(context, words, &late);
+    printf("%u of %u rounds were answered late\n", late, ROUNDS);
+    CHECK(late <= MOST_LATE);
     return all;
 }
 
