@@ -6,6 +6,7 @@
 #include <string.h>
 
 struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size) {
+    see_thread();
     if (rank >= tm->size) {
         fatal("rank %u of a team of %u", rank, tm->size);
     }

@@ -113,6 +113,26 @@ static bool may_finalize(void) {
     return !in_handler() && !in_signal && atomic_load(&threads_here) == own;
 }
 
+/* What the client does at SIGSEGV. */
+static struct sigaction at_fault;
+
+/* llcl_finalize unmaps the segments. A thread of the client that is not in a call may still use
+ * them: it puts or gets by an inlined access, or computes there. That must not kill the process,
+ * which ends in any case, with a code. So a thread that faults from then on stops. */
+static void stop(int number) {
+    (void)number;
+    while (!leaves) {
+        pause();
+    }
+    sigaction(SIGSEGV, &at_fault, NULL); /* the fault comes again, now without this function */
+}
+
+static void faults_stop_threads(void) {
+    struct sigaction wanted = {.sa_handler = stop};
+    sigemptyset(&wanted.sa_mask);
+    sigaction(SIGSEGV, &wanted, &at_fault);
+}
+
 /* `ends_all`: the job ends also if other ranks go on. */
 static void leave(int code, bool ends_all) {
     int first = 0;
@@ -131,6 +151,7 @@ static void leave(int code, bool ends_all) {
     fflush(NULL);
     bool together = job.world && all_leave();
     if ((together || !ends_all) && may_finalize()) {
+        faults_stop_threads();
         llcl_finalize_within(job.context, together ? -1 : 0);
     } else if (ends_all) {
         /* If a signal has interrupted a call of libllcl that holds a lock for which llcl_exit
