@@ -178,9 +178,8 @@ void launch_end(bool begun);
 void nodes_begin(void);
 bool is_far(gex_Rank_t jobrank);
 bool any_far(void);
-/* Whether this machine's ranks may use as many cores as there are such ranks; collective. */
+/* Whether this machine's ranks may use as many cores as there are such ranks. */
 bool has_core_for_each_rank(void);
-gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count);
 /* segment.c: finds job.segment; collective */
 void segment_begin(void);
 /* words.c */

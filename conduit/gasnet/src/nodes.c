@@ -1,4 +1,4 @@
-/* Neighbourhoods: the ranks of a node, which share memory. */
+/* Neighbourhoods, whose ranks share memory, and hosts, whose ranks are on one machine. */
 #include "internal.h"
 
 #include <sched.h>
@@ -6,28 +6,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By rank: the lowest rank of its neighbourhood. */
-static gex_Rank_t *firsts;
-/* This rank's neighbourhood, and the rank's index in it. */
-static gex_RankInfo_t *members;
-static gex_Rank_t member_count, my_place;
+/* Groups of ranks. `firsts`, by rank: the lowest rank of its group. The other members describe this
+ * rank's group: its ranks in order, and the place of this rank among them. */
+struct group {
+    gex_Rank_t *firsts;
+    gex_RankInfo_t *members;
+    gex_Rank_t count, place;
+};
+static struct group neighbourhood, host;
+static bool enough_cores;
 
-static bool share_memory(gex_Rank_t a, gex_Rank_t b) { return firsts[a] == firsts[b]; }
+bool is_far(gex_Rank_t jobrank) { return neighbourhood.firsts[jobrank] != neighbourhood.firsts[job.rank]; }
 
-bool is_far(gex_Rank_t jobrank) { return !share_memory(jobrank, job.rank); }
+bool any_far(void) { return neighbourhood.count < job.size; }
 
-bool any_far(void) { return member_count < job.size; }
+bool has_core_for_each_rank(void) { return enough_cores; }
 
-/* The cores that a rank may use, and their machine. A neighbourhood is no machine: LLCL_NODE_ID and
- * LLCL_TRANSPORT may split one machine into several. */
-struct cores {
+/* What a rank tells the others: the lowest rank that it shares memory with, its machine, and the
+ * cores that it may use. LLCL_NODE_ID and LLCL_TRANSPORT may split one machine into several
+ * neighbourhoods, so a host is all ranks of a machine. */
+struct about {
+    gex_Rank_t first;
     char machine[40];
-    cpu_set_t set;
+    cpu_set_t cores;
 };
 
-static struct cores own_cores(void) {
-    struct cores own;
+static struct about about_me(void) {
+    struct about own;
     memset(&own, 0, sizeof own);
+    own.first = job.rank;
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (file) {
         if (!fgets(own.machine, sizeof own.machine, file)) {
@@ -35,101 +42,135 @@ static struct cores own_cores(void) {
         }
         fclose(file);
     }
-    sched_getaffinity(0, sizeof own.set, &own.set);
+    sched_getaffinity(0, sizeof own.cores, &own.cores);
     return own;
 }
 
-/* A launcher may have bound each rank to a core of its own, so only the cores of all ranks of the
- * machine together tell. */
-bool has_core_for_each_rank(void) {
-    struct cores own = own_cores(), *all = malloc(job.size * sizeof *all);
-    int ranks = 0;
-    if (!all) {
+static void *table_of(size_t size) {
+    void *table = malloc(job.size * size);
+    if (!table) {
         fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
     }
-    must(llcl_allgather_bytes(job.context, &own, sizeof own, all), "gathering the ranks' cores");
-    for (gex_Rank_t r = 0; r < job.size; r++) {
-        if (!strcmp(all[r].machine, own.machine)) {
-            CPU_OR(&own.set, &own.set, &all[r].set);
-            ranks++;
-        }
-    }
-    free(all);
-    return CPU_COUNT(&own.set) >= ranks;
+    return table;
 }
 
-/* Asks libllcl how it reaches each peer, then gathers the lowest rank of each rank's
- * neighbourhood. */
-void nodes_begin(void) {
-    gex_Rank_t *found = malloc(job.size * sizeof *found), first = job.rank;
-    firsts = malloc(job.size * sizeof *firsts);
-    if (!found || !firsts) {
-        fatal("gex_Client_Init: no memory for tables of %u ranks", job.size);
+/* Fills in all but `firsts`. */
+static void group_complete(struct group *group) {
+    gex_Rank_t *found = table_of(sizeof *found);
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        if (group->firsts[r] == group->firsts[job.rank]) {
+            group->place += r < job.rank;
+            found[group->count++] = r;
+        }
     }
+    group->members = (gex_RankInfo_t *)found;
+}
+
+/* The lowest rank on the machine of a rank. `firsts` holds the answers for all lower ranks. Where
+ * the machine is not known, a neighbourhood counts as one. */
+static gex_Rank_t first_of_machine(const struct about *all, const gex_Rank_t *firsts, gex_Rank_t rank) {
+    if (all[rank].first != rank) {
+        return firsts[all[rank].first];
+    }
+    for (gex_Rank_t r = 0; r < rank && all[rank].machine[0]; r++) {
+        if (firsts[r] == r && !strcmp(all[r].machine, all[rank].machine)) {
+            return r;
+        }
+    }
+    return rank;
+}
+
+/* A launcher may have bound each rank to a core of its own, so only the cores of all ranks of the
+ * host together tell. */
+static bool cores_suffice(const struct about *all) {
+    cpu_set_t cores = all[job.rank].cores;
+    for (gex_Rank_t i = 0; i < host.count; i++) {
+        CPU_OR(&cores, &cores, &all[host.members[i].gex_jobrank].cores);
+    }
+    return CPU_COUNT(&cores) >= (int)host.count;
+}
+
+/* Asks libllcl how it reaches each peer, then gathers what the ranks tell. */
+void nodes_begin(void) {
+    struct about own = about_me(), *all = table_of(sizeof *all);
     job.medium = SIZE_MAX;
     for (gex_Rank_t r = 0; r < job.size; r++) {
         llcl_peer_info_t info = LLCL_PEER_INFO_INIT;
         must(llcl_query_peer(job.context, r, &info), "querying a peer");
         job.medium = info.am_payload < job.medium ? info.am_payload : job.medium;
-        if (info.transport != LLCL_TRANSPORT_WIRE || r == job.rank) {
-            first = r < first ? r : first;
-            my_place += r < job.rank;
-            found[member_count++] = r;
+        if (info.transport != LLCL_TRANSPORT_WIRE && r < own.first) {
+            own.first = r;
         }
     }
-    must(llcl_allgather_bytes(job.context, &first, sizeof first, firsts), "gathering the ranks' nodes");
-    members = (gex_RankInfo_t *)found;
+    must(llcl_allgather_bytes(job.context, &own, sizeof own, all), "gathering the ranks' nodes");
+    neighbourhood.firsts = table_of(sizeof(gex_Rank_t));
+    host.firsts = table_of(sizeof(gex_Rank_t));
+    for (gex_Rank_t r = 0; r < job.size; r++) {
+        neighbourhood.firsts[r] = all[r].first;
+        host.firsts[r] = first_of_machine(all, host.firsts, r);
+    }
+    group_complete(&neighbourhood);
+    group_complete(&host);
+    enough_cores = cores_suffice(all);
+    free(all);
 }
 
-gex_Rank_t node_of(gex_Rank_t jobrank, gex_Rank_t *count) {
-    gex_Rank_t number = 0, nodes = 0;
+/* The number of a rank's group among all `count` groups, in the order of their lowest ranks. */
+static gex_Rank_t number_in(const struct group *group, gex_Rank_t jobrank, gex_Rank_t *count) {
+    gex_Rank_t number = 0;
+    *count = 0;
     for (gex_Rank_t r = 0; r < job.size; r++) {
-        if (firsts[r] == r) {
-            number += r < firsts[jobrank];
-            nodes++;
+        if (group->firsts[r] == r) {
+            number += r < group->firsts[jobrank];
+            ++*count;
         }
-    }
-    if (count) {
-        *count = nodes;
     }
     return number;
 }
 
-void gex_System_QueryNbrhdInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
+static void describe(const struct group *group, gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
     if (info) {
-        *info = members;
+        *info = group->members;
     }
     if (count) {
-        *count = member_count;
+        *count = group->count;
     }
     if (mine) {
-        *mine = my_place;
+        *mine = group->place;
     }
+}
+
+void gex_System_QueryNbrhdInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
+    describe(&neighbourhood, info, count, mine);
 }
 
 void gex_System_QueryHostInfo(gex_RankInfo_t **info, gex_Rank_t *count, gex_Rank_t *mine) {
-    gex_System_QueryNbrhdInfo(info, count, mine);
+    describe(&host, info, count, mine);
 }
 
-void gex_System_QueryMyPosition(gex_Rank_t *nbrhds, gex_Rank_t *nbrhd, gex_Rank_t *hosts, gex_Rank_t *host) {
-    gex_Rank_t count, number = node_of(job.rank, &count);
-    gex_Rank_t *counts[] = {nbrhds, hosts}, *numbers[] = {nbrhd, host};
-    for (int i = 0; i < 2; i++) {
-        if (counts[i]) {
-            *counts[i] = count;
-        }
-        if (numbers[i]) {
-            *numbers[i] = number;
-        }
+static void find_position(const struct group *group, gex_Rank_t *count, gex_Rank_t *number) {
+    gex_Rank_t all, mine = number_in(group, job.rank, &all);
+    if (count) {
+        *count = all;
+    }
+    if (number) {
+        *number = mine;
     }
 }
 
+void gex_System_QueryMyPosition(gex_Rank_t *nbrhds, gex_Rank_t *nbrhd, gex_Rank_t *hosts, gex_Rank_t *my_host) {
+    find_position(&neighbourhood, nbrhds, nbrhd);
+    find_position(&host, hosts, my_host);
+}
+
 int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int count) {
+    gex_Rank_t all;
     if (!table || count < 0) {
         return refuse(GASNET_ERR_BAD_ARG, "gasnet_getNodeInfo: table %p, count %d", (void *)table, count);
     }
     for (int i = 0; i < count && i < (int)job.size; i++) {
-        table[i].host = table[i].supernode = node_of((gex_Rank_t)i, NULL);
+        table[i].host = number_in(&host, (gex_Rank_t)i, &all);
+        table[i].supernode = number_in(&neighbourhood, (gex_Rank_t)i, &all);
     }
     return GASNET_OK;
 }
