@@ -113,7 +113,7 @@ static bool may_finalize(void) {
     return !in_handler() && !in_signal && atomic_load(&threads_here) == own;
 }
 
-/* What the client does at SIGSEGV. */
+/* What the client has set for SIGSEGV. */
 static struct sigaction at_fault;
 
 /* llcl_finalize unmaps the segments. A thread of the client that is not in a call may still use

@@ -13,7 +13,7 @@
 #if defined(GASNET_PAR)
 #include <pthread.h>
 
-static volatile int ready; /* the other thread has begun */
+static _Atomic int ready; /* the other thread has begun */
 static char memory[4096] __attribute__((aligned(4096)));
 
 static pthread_t start(void *run(void *), void *argument) {
