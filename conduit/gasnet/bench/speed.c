@@ -1,8 +1,9 @@
 /* Measures the cost of calls of GASNet-EX and GASNet-1. It builds against this conduit and against
  * any of GASNet's own, so that runs on one machine can be compared. Rank 0 prints for each call the
  * median and the quartiles of 9 repeats, in nanoseconds of elapsed time. The puts, gets and
- * messages go between ranks 0 and 1; collectives include all ranks. An argument divides the numbers
- * of calls: a wire takes too long for as many calls as shared memory. */
+ * messages go between ranks 0 and 1; collectives include all ranks. The first argument divides the
+ * numbers of calls: a wire takes too long for as many calls as shared memory. Further arguments
+ * name the rows to measure, in this order; without any, all are measured. */
 #include <gasnet.h>
 #include <gasnet_coll.h>
 #include <stdio.h>
@@ -160,11 +161,12 @@ static void thread_1(long n) { by_threads(n, 1); }
 static void threads_8(long n) { by_threads(n, THREADS); }
 #endif
 
-static const struct {
+struct row {
     const char *name;
     void (*run)(long);
     long calls;
-} rows[] = {
+};
+static const struct row rows[] = {
     {"am_round_trip", round_trip, 20000}, {"am_one_way", one_way, 100000},
     {"am_flood_1k_answered", flood_1k, 20000}, {"put_8", put_8, 2000000},
     {"get_8", get_8, 2000000}, {"poll_empty", poll_empty, 1000000},
@@ -178,6 +180,38 @@ static const struct {
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
+}
+
+static void measure(const struct row *row, long divisor) {
+    double ns[REPEATS];
+    long calls = row->calls / (divisor > 0 ? divisor : 1) + 1;
+    begin();
+    row->run(calls / 10 + 1);
+    for (int i = 0; i < REPEATS; i++) {
+        begin();
+        double start = now();
+        row->run(calls);
+        ns[i] = (now() - start) / (double)calls;
+        barrier();
+    }
+    qsort(ns, REPEATS, sizeof *ns, compare);
+    if (me == 0) {
+        printf("%s conduit=%s ranks=%u calls=%ld median_ns=%.1f q1_ns=%.1f q3_ns=%.1f\n", row->name,
+               GASNET_CONDUIT_NAME_STR, all, calls, ns[REPEATS / 2], ns[REPEATS / 4], ns[REPEATS * 3 / 4]);
+        fflush(stdout);
+    }
+}
+
+/* Measures the rows of a name, or all if it is NULL. Returns how many there are. */
+static int measure_named(const char *name, long divisor) {
+    int count = 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (!name || !strcmp(name, rows[i].name)) {
+            measure(&rows[i], divisor);
+            count++;
+        }
+    }
+    return count;
 }
 
 int main(int argc, char **argv) {
@@ -207,24 +241,13 @@ int main(int argc, char **argv) {
     gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, peer < all ? peer : 0, &address, NULL, NULL, 0));
     there = address;
     long divisor = argc > 1 ? atol(argv[1]) : 1;
-    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
-        double ns[REPEATS];
-        long calls = rows[row].calls / (divisor > 0 ? divisor : 1) + 1;
-        begin();
-        rows[row].run(calls / 10 + 1);
-        for (int i = 0; i < REPEATS; i++) {
-            begin();
-            double start = now();
-            rows[row].run(calls);
-            ns[i] = (now() - start) / (double)calls;
-            barrier();
-        }
-        qsort(ns, REPEATS, sizeof *ns, compare);
-        if (me == 0) {
-            printf("%s conduit=%s ranks=%u calls=%ld median_ns=%.1f q1_ns=%.1f q3_ns=%.1f\n", rows[row].name,
-                   GASNET_CONDUIT_NAME_STR, all, calls, ns[REPEATS / 2], ns[REPEATS / 4],
-                   ns[REPEATS * 3 / 4]);
-            fflush(stdout);
+    if (argc <= 2) {
+        measure_named(NULL, divisor);
+    }
+    for (int i = 2; i < argc; i++) {
+        if (!measure_named(argv[i], divisor)) {
+            fprintf(stderr, "%s is no row\n", argv[i]);
+            gasnet_exit(1);
         }
     }
     barrier();
