@@ -1,8 +1,9 @@
-/* MPI alone, for the limits of the conduit's rows over MPI. Two ranks hand 8 bytes over by MPI_Isend
- * and a receive that was posted before and is polled by MPI_Test. `round_trip`: there and back.
- * `exchange`: each rank sends and waits for the other one's message, as in a barrier. The first
- * argument is the number of calls. The second one is the level of threads: `single`, as GASNet's
- * mpi conduit asks for in SEQ, or `multiple`, as this conduit needs. Prints rows as speed.c does. */
+/* MPI alone, for the limits of the conduit's rows over MPI. Two ranks hand 8 bytes over by
+ * MPI_Isend and a receive that was posted before and is polled by MPI_Test. `round_trip`: there and
+ * back. `exchange`: each rank sends and waits for the other one's message, as in a barrier. The
+ * first argument is the number of calls. The second one is the level of threads: `single`, as
+ * GASNet's mpi conduit asks for in SEQ, or `multiple`, as this conduit needs. Prints rows as speed.c
+ * does. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

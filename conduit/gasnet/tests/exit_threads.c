@@ -6,7 +6,7 @@
  *   not mapped here;
  * - beside a put: exit(), with an exit handler that takes time, while another thread puts to mapped
  *   memory by inlined accesses, and so never enters the conduit.
- * tests/run checks the exit code. Threads need PAR, so the programs of the other modes do nothing. */
+ * tests/run checks the exit code. Threads need PAR: programs of the other modes do nothing. */
 #include "t.h"
 #include <time.h>
 
