@@ -2,8 +2,8 @@
  * MPI_Isend and a receive that was posted before and is polled by MPI_Test. `round_trip`: there and
  * back. `exchange`: each rank sends and waits for the other one's message, as in a barrier. The
  * first argument is the number of calls. The second one is the level of threads: `single`, as
- * GASNet's mpi conduit asks for in SEQ, or `multiple`, as this conduit needs. Prints rows as speed.c
- * does. */
+ * GASNet's mpi conduit asks for in SEQ, or `multiple`, as this conduit needs. The rows are printed
+ * as those of speed.c. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
