@@ -5,11 +5,9 @@
  * GASNet's mpi conduit asks for in SEQ, or `multiple`, as this conduit needs. The rows are printed
  * as those of speed.c. */
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define REPEATS 9
+#include "repeats.h"
 
 static MPI_Request expected;
 static char out[8], in[8];
@@ -45,27 +43,21 @@ static void exchange(void) {
     receive();
 }
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void measure(const char *name, void run(void), long calls) {
     double ns[REPEATS];
     for (int i = -1; i < REPEATS; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
-        double start = MPI_Wtime();
+        double start = now();
         for (long call = 0; call < calls; call++) {
             run();
         }
         if (i >= 0) {
-            ns[i] = (MPI_Wtime() - start) * 1e9 / (double)calls;
+            ns[i] = (now() - start) / (double)calls;
         }
     }
-    qsort(ns, REPEATS, sizeof *ns, compare);
     if (me == 0) {
-        printf("%s conduit=none ranks=2 calls=%ld median_ns=%.1f q1_ns=%.1f q3_ns=%.1f\n", name, calls, ns[REPEATS / 2],
-               ns[REPEATS / 4], ns[REPEATS * 3 / 4]);
+        printf("%s conduit=none ranks=2 calls=%ld", name, calls);
+        print_repeats(ns);
     }
 }
 

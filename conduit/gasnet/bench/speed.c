@@ -6,12 +6,10 @@
  * name the rows to measure, in this order; without any, all are measured. */
 #include <gasnet.h>
 #include <gasnet_coll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define REPEATS 9
+#include "repeats.h"
+
 #define GO(call)                                                                   \
     do {                                                                           \
         int code = (call);                                                         \
@@ -48,11 +46,6 @@ static void reply_medium(gex_Token_t token, void *data, size_t size) {
     replies++;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
 static void barrier(void) { gex_Event_Wait(gex_Coll_BarrierNB(tm, 0)); }
 /* The second barrier may handle the first messages of a rank that has passed it, so the ranks set
  * their counts to 0 before it. */
@@ -177,11 +170,6 @@ static const struct row rows[] = {
 #endif
 };
 
-static int compare(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void measure(const struct row *row, long divisor) {
     double ns[REPEATS];
     long calls = row->calls / (divisor > 0 ? divisor : 1) + 1;
@@ -194,11 +182,9 @@ static void measure(const struct row *row, long divisor) {
         ns[i] = (now() - start) / (double)calls;
         barrier();
     }
-    qsort(ns, REPEATS, sizeof *ns, compare);
     if (me == 0) {
-        printf("%s conduit=%s ranks=%u calls=%ld median_ns=%.1f q1_ns=%.1f q3_ns=%.1f\n", row->name,
-               GASNET_CONDUIT_NAME_STR, all, calls, ns[REPEATS / 2], ns[REPEATS / 4], ns[REPEATS * 3 / 4]);
-        fflush(stdout);
+        printf("%s conduit=%s ranks=%u calls=%ld", row->name, GASNET_CONDUIT_NAME_STR, all, calls);
+        print_repeats(ns);
     }
 }
 
