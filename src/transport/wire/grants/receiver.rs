@@ -154,6 +154,8 @@ impl Grants {
             }
             Packet::More(line, Knock { number, demand, first }) => {
                 if std::mem::replace(&mut self.granted_frame(from, line)?.knocks[line], true) {
+                    // The frame is dropped.
+                    self.free[line] += 1;
                     return Err(format!("a second knock of line {line}"));
                 }
                 self.come[line].extend(first.map(|owned| (from, owned)));

@@ -70,7 +70,8 @@ fn a_knock_that_a_frame_of_the_dead_has_brought_is_dropped() {
     assert_eq!(ranks.ends[0].free[3], 4);
 }
 
-/// A faulty peer's second knock would make a record that nothing counts.
+/// A faulty peer's second knock would make a record that nothing counts. The buffer of its frame is
+/// not lost: the line serves others.
 #[test]
 fn a_peer_knocks_once_for_a_line_by_its_frames() {
     let (mut end, mut out, mut back) = (Grants::default(), Out::new(), Vec::new());
@@ -82,4 +83,6 @@ fn a_peer_knocks_once_for_a_line_by_its_frames() {
     assert_eq!(end.take(1, Packet::More(0, knock(2, first())), 0, &mut out), Ok(Taken::Copied));
     let second = end.take(1, Packet::More(0, knock(3, first())), 0, &mut out);
     assert_eq!(second, Err("a second knock of line 0".into()));
+    // The frame in `come` has the other buffer that was granted.
+    assert_eq!((end.free[0], end.receiving.get(1).unwrap().out[0]), (buffers_of(0) - 1, 0));
 }
