@@ -302,7 +302,7 @@ impl Shared {
 
     /// Leaves the wire to application threads for some time, or until one of them falls asleep, the
     /// endpoint is dropped, or a peer has died.
-    fn sleep_aside(&self, beside: &mut Duration) {
+    pub(super) fn sleep_aside(&self, beside: &mut Duration) {
         let _ = poll_for(&mut [interest(self.wake.as_fd(), libc::POLLIN)], *beside);
         *beside = (*beside * 2).min(BESIDE_MOST);
         self.helpers.come_back();

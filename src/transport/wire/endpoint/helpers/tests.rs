@@ -2,7 +2,7 @@
 
 use super::super::tests::{pair, put, until};
 use super::super::*;
-use crate::transport::wire::simulated::Nature;
+use crate::transport::wire::simulated::{Nature, Simulated};
 
 /// On a wire without a descriptor a thread that waits polls, and the polling thread leaves the wire
 /// to it; when the thread has stopped, the polling thread polls again. On a wire with a descriptor
@@ -34,30 +34,21 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     assert!(!there.help().is_any() && !there.wakes_nobody());
 }
 
-/// A thread that has polled and falls asleep wakes the polling thread, which would else sleep
-/// beside it for up to BESIDE_MOST: then half of the frames would wait longer than half of that
-/// time.
+/// A thread that has polled and falls asleep wakes the polling thread, which would else sleep for
+/// the rest of its time beside that thread, and then polls.
 #[test]
 fn a_thread_that_falls_asleep_wakes_the_polling_thread() {
-    let ([here, there], [_, came]) = pair(Nature { has_fd: false, ..Nature::of(2) });
-    until("the naps are not seen", || there.wakes_nobody());
-    let wait = |_| {
-        // While a thread polls, the polling thread sleeps longer each time.
-        let beside = Instant::now() + Duration::from_millis(4);
-        while Instant::now() < beside {
-            there.help();
-        }
-        there.leave();
-        let left = Instant::now();
-        until("no room", || put(&here, 1, Class::Replies, 7, 8));
-        until("the frame never comes", || came.try_recv().is_ok());
-        left.elapsed()
-    };
-    until("half of the frames wait for long", || {
-        let mut waits: Vec<Duration> = (0..25).map(wait).collect();
-        waits.sort_unstable();
-        waits[12] < Duration::from_micros(250)
-    });
+    const BESIDE: Duration = Duration::from_secs(60);
+    let wire = Arc::new(Simulated::new(0, Nature::of(2)).unwrap());
+    let end = Endpoint::without_thread((0, 1), wire, 4096, no_slot(), no_news()).unwrap();
+    end.shared.helpers.note(Helper::Program);
+    assert!(end.shared.helpers.step_aside());
+    let (begin, shared) = (Instant::now(), end.shared.clone());
+    let asleep = std::thread::spawn(move || shared.sleep_aside(&mut BESIDE.clone()));
+    end.leave();
+    asleep.join().unwrap();
+    assert!(begin.elapsed() < BESIDE, "nobody has woken it");
+    assert!(!end.shared.helpers.step_aside(), "it leaves the wire to nobody");
 }
 
 /// The progress thread polls if no application thread does. An application thread that polls keeps
