@@ -3,8 +3,8 @@
  * 1 sends FRAMES messages, of which no two fit into one frame. When as many of them as the argument
  * says are hidden, reads of rank 0 must end; at the end all frames arrive. Knocks are hidden until
  * rank 1 may send no more, so that one of them asks for as many frames as may be granted: a hidden
- * frame carries the next knock. The second argument is the size of a message: one fits into a frame of the wire, and
- * two do not. 2 ranks. */
+ * frame carries the next knock. The second argument is the size of a message: one fits into a frame
+ * of the wire, and two do not. 2 ranks. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <mpi.h>
@@ -37,8 +37,8 @@ int MPI_Irecv(void *bytes, int count, MPI_Datatype type, int source, int tag, MP
     return code;
 }
 
-/* Whether the library does not see a receive yet. One that has not ended stays unseen, too: its frame
- * may come between this look and PMPI_Testsome, and would not be hidden. */
+/* Whether the library does not see a receive yet. One that has not ended stays unseen, too: its
+ * frame may come between this look and PMPI_Testsome, and would not be hidden. */
 static int is_unseen(MPI_Request request, int *hidden_frames)
 {
     int ended = 0, hide;
