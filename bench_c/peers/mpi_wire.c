@@ -1,7 +1,8 @@
 /* Compares the library over the MPI module with the MPI's own calls, in one run of two ranks. Rank
  * 0 measures. Rank 1 sleeps during the library's reads, writes, atomics and messages. During the
  * MPI's own calls it is inside MPI, which makes progress there only. A ratio above 1 means that the
- * library is slower (us, ns) or faster (k/s, MB/s). bench_c/peers/wire starts this program. */
+ * library is slower (us, ns) or faster (k/s, MB/s). bench_c/peers/wire starts this program; with the
+ * argument `few` it has no rows of threads, streams and broadcasts. */
 #include "mpi_wire.h"
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
@@ -20,13 +21,14 @@
 #define BCAST_NAME "MPIX_Bcast_init, MPI_Start"
 #endif
 
-enum { THREADS = 15, DEPTH = 16, WINDOW = 4 };
-enum { LATENCIES = 500, WARM = 5000, TRANSFERS = 32, ROUNDS = 200, SENT = 1000 };
+enum { THREADS = 15, DEPTH = 16 };
+enum { ROUNDS = 200, SENT = 1000 };
 
 llcl_context_t *context;
 llcl_remote_t all[2];
 static MPI_Win window;
-static char *large;
+char *large;
+static int few; /* no rows of threads, streams and broadcasts */
 static double until, late; /* late: 99 of 100 calls of the last latency() were faster */
 
 double now(void)
@@ -54,7 +56,7 @@ llcl_read_params_t read_of(void *where, size_t size)
 
 /* ---- one after the other ---- */
 
-static void our_read(uint64_t *word)
+void our_read(uint64_t *word)
 {
     llcl_read_params_t get = read_of(word, 8);
     LLCL_CHECK(llcl_read(context, &get));
@@ -82,12 +84,6 @@ static void our_fetch_add(uint64_t *word)
     LLCL_CHECK(llcl_atomic(context, &add));
 }
 
-static void two_sided(uint64_t *word)
-{
-    MPI_Send(word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
-    MPI_Recv(word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-}
-
 static void their_get(uint64_t *word)
 {
     MPI_Get(word, 8, MPI_BYTE, 1, 0, 8, MPI_BYTE, window);
@@ -108,7 +104,7 @@ static void their_fetch_and_op(uint64_t *word)
 }
 
 /* The median time of a call, in microseconds. */
-static double latency(void (*call)(uint64_t *))
+double latency(void (*call)(uint64_t *))
 {
     static double took[LATENCIES];
     uint64_t word = 0;
@@ -219,32 +215,7 @@ static double rate(void *(*run)(void *), int threads, double seconds, double *sh
     return (double)sum / (now() - begin);
 }
 
-/* ---- large transfers, broadcasts ---- */
-
-/* Bytes per second of reads of 1 MiB, or of MPI_Irecv and MPI_Isend, with WINDOW operations under
- * way, after a turn to warm up. */
-static double bandwidth(int ours)
-{
-    double begin = 0;
-    for (int turn = -1; turn < TRANSFERS; turn++) {
-        if (turn == 0)
-            begin = now();
-        MPI_Request request[WINDOW];
-        for (int at = 0; at < WINDOW; at++) {
-            if (ours) {
-                llcl_read_params_t get = read_of(large + (size_t)at * LARGE, LARGE);
-                LLCL_CHECK(llcl_read_async(context, &get));
-            } else {
-                MPI_Irecv(large + (size_t)at * LARGE, LARGE, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request[at]);
-            }
-        }
-        if (ours)
-            LLCL_CHECK(llcl_flush(context, 1));
-        else
-            MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
-    }
-    return (double)TRANSFERS * WINDOW * LARGE / (now() - begin);
-}
+/* ---- broadcasts ---- */
 
 /* Collective: microseconds of a broadcast. The two ranks are the root in turn, so that each waits
  * for the other. */
@@ -307,23 +278,14 @@ static void handle(llcl_am_t *message, void *data)
     __atomic_fetch_add((uint64_t *)large, 1, __ATOMIC_RELAXED); /* at the receiver `large` is the region's beginning */
 }
 
-/* Rank 1 while rank 0 measures MPI: the other side of each measurement, in the same order. */
+/* Rank 1 while rank 0 measures MPI: inside MPI, which makes progress there. */
 static void answer(void)
 {
     char word[8];
-    for (int turn = 0; turn < LATENCIES + WARM; turn++) {
+    for (int turn = 0; !few && turn < 8 * SENT; turn++)
         MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (!few)
         MPI_Send(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
-    }
-    for (int turn = 0; turn < 8 * SENT; turn++)
-        MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
-    for (int turn = -1; turn < TRANSFERS; turn++) {
-        MPI_Request request[WINDOW];
-        for (int at = 0; at < WINDOW; at++)
-            MPI_Isend(large, LARGE, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request[at]);
-        MPI_Waitall(WINDOW, request, MPI_STATUSES_IGNORE);
-    }
     MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
@@ -333,36 +295,54 @@ void row(const char *what, double ours, double theirs, const char *unit, const c
     fflush(stdout);
 }
 
-static void measure(void)
+/* Reads from a rank that computes, and what they cannot be faster than. */
+static void computing(int rank)
 {
-    double seconds = .5, share, word = 0, computing;
     uint64_t over = 1;
-    double read = latency(our_read), write = latency(our_write), add = latency(our_fetch_add);
+    double read = 0, computing;
+    if (rank == 0)
+        read = latency(our_read);
+    LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL)); /* rank 1 sleeps until then */
+    if (rank == 0) {
+        computing = latency(our_read);
+        our_write(&over); /* rank 1 stops computing */
+        row("8 B read, the target computes", computing, read, "us", "the target sleeps");
+        row("  99 of 100 faster than", late, read, "us", "the target sleeps, median");
+    } else {
+        for (volatile double x = 1; __atomic_load_n((uint64_t *)large, __ATOMIC_ACQUIRE) == 0;)
+            x = x * 1.0001; /* computes, and calls neither the library nor MPI */
+    }
+    raw_limit(rank, read);
+}
+
+static void threads(void)
+{
+    double seconds = .5, share, messages;
     double eight = rate(our_reads, 8, seconds, NULL), fifteen = rate(our_reads, 15, seconds, &share);
-    double blocking = rate(our_blocking_reads, 8, seconds, NULL), messages, bytes;
-    bytes = bandwidth(1);
+    double blocking = rate(our_blocking_reads, 8, seconds, NULL);
     memset(large, 0, 8);
-    our_write((uint64_t *)large);
+    our_write((uint64_t *)large); /* no message has come */
     messages = rate(our_messages, 8, 0, NULL);
     LLCL_CHECK(llcl_flush(context, 1));
-    our_write((uint64_t *)large);
     LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
-    computing = latency(our_read);
-    our_write(&over); /* rank 1 stops computing */
-    LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
-    row("8 B read, the target computes", computing, read, "us", "the target sleeps");
-    row("  99 of 100 faster than", late, read, "us", "the target sleeps, median");
-    row("8 B read", read, latency(two_sided), "us", "two-sided round trip");
     row("8 threads, messages", messages / 1e3, rate(their_messages, 8, 0, NULL) / 1e3, "k/s", "MPI_Send");
-    row("1 MiB, 4 under way", bytes / 1e6, bandwidth(0) / 1e6, "MB/s", "MPI_Isend, MPI_Irecv");
-    row("8 B read", read, latency(their_get), "us", "MPI_Get, MPI_Win_flush");
-    row("8 B write", write, latency(their_put), "us", "MPI_Put, MPI_Win_flush");
-    row("8 B fetch and add", add, latency(their_fetch_and_op), "us", "MPI_Fetch_and_op, MPI_Win_flush");
     row("8 threads, 16 reads each", eight / 1e3, rate(their_gets, 8, seconds, NULL) / 1e3, "k/s", "MPI_Get");
     row("8 threads, blocking reads", blocking / 1e3, rate(their_blocking_gets, 8, seconds, NULL) / 1e3, "k/s",
         "MPI_Get, MPI_Win_flush");
     row("15 threads, 16 reads each", fifteen / 1e3, eight / 1e3, "k/s", "8 threads of libllcl");
     printf("%-34s %10.3f\n", "15 threads, slowest to fastest", share);
+}
+
+static void measure(void)
+{
+    double word = 0, read = latency(our_read), write = latency(our_write), add = latency(our_fetch_add);
+    if (few)
+        LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
+    else
+        threads();
+    row("8 B read", read, latency(their_get), "us", "MPI_Get, MPI_Win_flush");
+    row("8 B write", write, latency(their_put), "us", "MPI_Put, MPI_Win_flush");
+    row("8 B fetch and add", add, latency(their_fetch_and_op), "us", "MPI_Fetch_and_op, MPI_Win_flush");
     MPI_Send(&word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
 }
 
@@ -373,14 +353,15 @@ int main(int argc, char **argv)
     char version[MPI_MAX_LIBRARY_VERSION_STRING], what[40];
     llcl_region_t *region;
     void *theirs;
+    few = argc > 1 && !strcmp(argv[1], "few");
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
     LLCL_CHECK(llcl_region_allocate_shared(context, LARGE, &region, all));
     /* Rank 0: the destination of transfers. Rank 1: the region, so that a read returns what its
      * handlers have counted. */
-    large = rank == 1 ? llcl_region_address(region) : malloc(WINDOW * LARGE);
-    memset(large, 0, rank == 1 ? LARGE : WINDOW * LARGE); /* no transfer touches a page for the first time */
+    large = rank == 1 ? llcl_region_address(region) : malloc(UNDER_WAY * LARGE);
+    memset(large, 0, rank == 1 ? LARGE : UNDER_WAY * LARGE); /* no transfer touches a page for the first time */
     LLCL_CHECK(llcl_am_register(context, HANDLER, handle, NULL));
     MPI_Win_allocate(LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &theirs, &window);
     MPI_Win_lock_all(0, window);
@@ -388,16 +369,20 @@ int main(int argc, char **argv)
     if (rank == 0) {
         printf("%.*s; libllcl %s\n", (int)strcspn(version, "\n,"), version, llcl_version_string());
         printf("%-34s %10s %10s %-6s %6s\n", "", "libllcl", "MPI", "", "ratio");
+    }
+    computing(rank);
+    if (rank == 0) {
         measure();
     } else {
         LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL)); /* sleeps until the library was measured */
-        for (volatile double x = 1; __atomic_load_n((uint64_t *)large, __ATOMIC_ACQUIRE) == 0;)
-            x = x * 1.0001; /* computes, and calls neither the library nor MPI */
-        LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
         answer();
     }
-    pairs(rank);
-    for (int at = 0; at < 2; at++) {
+    reads(rank);
+    posts(rank);
+    transfers(rank);
+    if (!few)
+        streams(rank);
+    for (int at = 0; !few && at < 2; at++) {
         double ours = our_broadcast(sizes[at]);
 #ifdef BCAST_INIT
         double by_mpi = their_broadcast(sizes[at]);

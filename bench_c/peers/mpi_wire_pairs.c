@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TURNS = 60, POSTS = 20, WARM = 5, WINDOW = 64, LONGEST = 32 << 10, ROUNDS = 3 };
+enum { TURNS = 60, POSTS = 20, READS = 100, FIRST = 5, TRANSFERS = 4, WINDOW = 64, LONGEST = 32 << 10, ROUNDS = 3 };
 
 static uint64_t came; /* messages of streams that this rank has handled */
 
-static void meet(void)
+void meet(void)
 {
     LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
 }
@@ -20,53 +20,163 @@ static double middle(double *values, int count)
     return values[count / 2];
 }
 
+/* ---- reads, one after the other ---- */
+
+static void two_sided(uint64_t *word, int rank)
+{
+    if (rank == 0)
+        MPI_Send(word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+    MPI_Recv(word, 8, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1)
+        MPI_Send(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+}
+
+/* The median time, in microseconds, of a few reads or of MPI's round trips. */
+static double read_or_trip(int ours, int rank)
+{
+    double took[READS];
+    uint64_t word = 0;
+    for (int turn = -FIRST; turn < READS; turn++) {
+        double begin = now();
+        if (!ours)
+            two_sided(&word, rank);
+        else if (rank == 0)
+            our_read(&word);
+        took[turn < 0 ? 0 : turn] = 1e6 * (now() - begin);
+    }
+    return middle(took, READS);
+}
+
+void reads(int rank)
+{
+    double ours[TURNS], theirs[TURNS];
+    for (int turn = 0; turn < TURNS; turn++) {
+        ours[turn] = read_or_trip(1, rank);
+        meet(); /* rank 1 sleeps until then */
+        theirs[turn] = read_or_trip(0, rank);
+        meet();
+    }
+    if (rank == 0)
+        row("8 B read", middle(ours, TURNS), middle(theirs, TURNS), "us", "two-sided round trip");
+}
+
 /* ---- posts ---- */
 
-/* The median time of a post, in nanoseconds, in a few of them. Each operation ends before the next
- * post. The first ones find their code and data in no cache. */
-static double post(int ours)
+/* The MPI_Isend that the library calls inside a post, as the program sees it: MPI lets a program
+ * replace its functions. Only the thread that measures notes the times. */
+static __thread int notes;
+static __thread double called, returned;
+
+int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    double took[POSTS];
+    if (!notes)
+        return PMPI_Isend(bytes, count, type, to, tag, comm, request);
+    called = now();
+    int result = PMPI_Isend(bytes, count, type, to, tag, comm, request);
+    returned = now();
+    return result;
+}
+
+/* The median time of a post, in nanoseconds, in a few of them; and of the post's own part, before
+ * and behind its MPI_Isend. Each operation ends before the next post; an answer comes in any case.
+ * The first ones find their code and data in no cache. */
+static double post(int ours, double *own)
+{
+    double took[POSTS], rest[POSTS];
     uint64_t word = 0;
-    for (int turn = -WARM; turn < POSTS; turn++) {
+    for (int turn = -FIRST; turn < POSTS; turn++) {
+        int at = turn < 0 ? 0 : turn;
         llcl_read_params_t get = read_of(&word, 8);
         MPI_Request request;
-        double begin = now();
+        notes = 1;
+        double begin = now(), end;
         if (ours)
             LLCL_CHECK(llcl_read_async(context, &get));
         else
             MPI_Isend(&word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
-        took[turn < 0 ? 0 : turn] = 1e9 * (now() - begin);
-        if (ours)
+        end = now();
+        notes = 0;
+        took[at] = 1e9 * (end - begin);
+        rest[at] = 1e9 * (end - returned + called - begin);
+        if (ours) {
             LLCL_CHECK(llcl_flush(context, 1));
-        else
+        } else {
             MPI_Wait(&request, MPI_STATUS_IGNORE);
+            MPI_Recv(&word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        }
     }
+    *own = middle(rest, POSTS);
     return middle(took, POSTS);
 }
 
-static void posts(int rank)
+void posts(int rank)
 {
-    double ours[TURNS], theirs[TURNS], more[TURNS];
+    double ours[TURNS], theirs[TURNS], more[TURNS], own[TURNS], empty[TURNS];
     for (int turn = 0; turn < TURNS; turn++) {
         char word[8];
         if (rank == 0)
-            ours[turn] = post(1);
+            ours[turn] = post(1, &own[turn]);
         meet(); /* rank 1 sleeps until then */
         if (rank == 0)
-            theirs[turn] = post(0);
-        for (int at = 0; rank == 1 && at < WARM + POSTS; at++)
+            theirs[turn] = post(0, &empty[turn]);
+        for (int at = 0; rank == 1 && at < FIRST + POSTS; at++) {
             MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        }
         meet();
-        if (rank == 0)
+        if (rank == 0) {
             more[turn] = ours[turn] - theirs[turn];
+            own[turn] -= empty[turn]; /* what the clock takes */
+        }
     }
     if (rank == 0) {
-        double less = middle(more, TURNS);
+        double less = middle(more, TURNS), rest = middle(own, TURNS);
         row("8 B, cost of posting", middle(ours, TURNS), middle(theirs, TURNS), "ns", "MPI_Isend");
         printf("%-34s %10.0f %10s ns, quartiles %.0f and %.0f, of %d turns\n", "  more than MPI_Isend", less, "",
                more[TURNS / 4], more[TURNS * 3 / 4], TURNS);
+        printf("%-34s %10.0f %10s ns, quartiles %.0f and %.0f\n", "  outside of its own MPI_Isend", rest, "",
+               own[TURNS / 4], own[TURNS * 3 / 4]);
     }
+}
+
+/* ---- large transfers ---- */
+
+/* Bytes per second of reads of 1 MiB, or of MPI_Isend and MPI_Irecv, a few at a time. */
+static double bandwidth(int ours, int rank)
+{
+    double begin = now();
+    for (int turn = 0; turn < TRANSFERS; turn++) {
+        MPI_Request request[UNDER_WAY];
+        for (int at = 0; at < UNDER_WAY; at++) {
+            if (!ours && rank == 0) {
+                MPI_Irecv(large + (size_t)at * LARGE, LARGE, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request[at]);
+            } else if (!ours) {
+                MPI_Isend(large, LARGE, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request[at]);
+            } else if (rank == 0) {
+                llcl_read_params_t get = read_of(large + (size_t)at * LARGE, LARGE);
+                LLCL_CHECK(llcl_read_async(context, &get));
+            }
+        }
+        if (!ours)
+            MPI_Waitall(UNDER_WAY, request, MPI_STATUSES_IGNORE);
+        else if (rank == 0)
+            LLCL_CHECK(llcl_flush(context, 1));
+    }
+    return (double)TRANSFERS * UNDER_WAY * LARGE / (now() - begin);
+}
+
+void transfers(int rank)
+{
+    double ours[TURNS], theirs[TURNS];
+    for (int turn = -1; turn < TURNS; turn++) {
+        int at = turn < 0 ? 0 : turn;
+        ours[at] = bandwidth(1, rank);
+        meet(); /* rank 1 sleeps until then */
+        theirs[at] = bandwidth(0, rank);
+        meet();
+    }
+    if (rank == 0)
+        row("1 MiB, 4 under way", middle(ours, TURNS) / 1e6, middle(theirs, TURNS) / 1e6, "MB/s", "MPI_Isend, MPI_Irecv");
 }
 
 /* ---- streams of messages ---- */
@@ -142,12 +252,11 @@ static void stream(int rank, char *bytes, size_t size)
     }
 }
 
-void pairs(int rank)
+void streams(int rank)
 {
     static const size_t sizes[] = {2048, 8192, 16384, LONGEST};
     char *bytes = calloc(WINDOW, LONGEST);
     LLCL_CHECK(llcl_am_register(context, STREAM, on_message, NULL));
-    posts(rank);
     for (int at = 0; at < 4; at++)
         stream(rank, bytes, sizes[at]);
     free(bytes);
