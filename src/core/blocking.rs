@@ -188,21 +188,30 @@ impl<'a> Blocking<'a> {
     /// Tries until the answer is not "try again". Between two tries it executes commands of this
     /// context.
     pub(super) fn until_accepted<T>(self, attempt: impl Fn() -> Result<T>) -> Result<T> {
+        let contacts = self.lane.routes().contacts();
+        self.until_accepted_after((contacts, attempt()), attempt)
+    }
+
+    /// Like until_accepted(), behind a first try: `contacts` before it, and its end.
+    pub(super) fn until_accepted_after<T>(
+        self,
+        (mut contacts, mut end): (u64, Result<T>),
+        attempt: impl Fn() -> Result<T>,
+    ) -> Result<T> {
         let mut backoff = Backoff::new(self.spin);
         let routes = self.lane.routes();
         loop {
-            let contacts = routes.contacts();
-            match attempt() {
+            match end {
                 // A thread that alone makes a wire progress must poll, so it waits as below.
                 Err(error)
                     if error.status == Status::RETRY_QUEUE_FULL
                         && !routes.fabric().must_poll_here() =>
                 {
                     let room = self.lane.room();
-                    if room.wait_for_turn() || self.lane.drain() {
-                        continue;
-                    }
-                    if let Some(end) = room.wait(|| accepted(attempt())) {
+                    if !room.wait_for_turn()
+                        && !self.lane.drain()
+                        && let Some(end) = room.wait(|| accepted(attempt()))
+                    {
                         return end;
                     }
                 }
@@ -218,6 +227,8 @@ impl<'a> Blocking<'a> {
                 }
                 end => return end,
             }
+            contacts = routes.contacts();
+            end = attempt();
         }
     }
 

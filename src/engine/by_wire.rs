@@ -179,13 +179,17 @@ impl LaneState {
 
     /// Posts gathered operations, as many as the network accepts. Returns how many have left the
     /// peers' lines.
+    #[inline(always)]
     pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
-        if let Some(tag) = self.alone.take() {
-            return self.post_alone(routes, tag);
+        match self.alone.take() {
+            Some(tag) => self.post_alone(routes, tag),
+            None if self.posts.is_empty() => 0,
+            None => self.post_lines(routes),
         }
-        if self.posts.is_empty() {
-            return 0;
-        }
+    }
+
+    #[inline(never)]
+    fn post_lines(&mut self, routes: &Routes) -> usize {
         let (mut posts, mut posted) = (std::mem::take(&mut self.posts), 0);
         posts.serve(|line| {
             let (count, all) = self.post_line(routes, line);
@@ -198,6 +202,7 @@ impl LaneState {
     }
 
     /// Like post_line(), for the only operation that waits.
+    #[inline(always)]
     fn post_alone(&mut self, routes: &Routes, tag: Tag) -> usize {
         match self.post_first(routes, std::iter::once(tag)) {
             (0, Stopped::Later) => {
@@ -254,6 +259,7 @@ impl LaneState {
 
     /// Posts the first operations of one peer. Returns how many, and why the next one was not
     /// posted. NeedsOwner: it has ended, or its peer is dead, or only the owner can execute it.
+    #[inline(always)]
     fn post_first(
         &mut self,
         routes: &Routes,

@@ -246,6 +246,7 @@ impl Lane {
     /// # Safety
     /// As for put(), for the memory that `local` names. The bytes of a command that carries them
     /// are valid during this call.
+    #[inline(always)]
     pub unsafe fn post_directly(
         &self,
         mut command: Command,
@@ -262,19 +263,23 @@ impl Lane {
             let _pinned = pin();
             local.resolve(&self.routes, command.size)
         };
-        let room = found.map(|place| {
-            let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
-            command.local = place;
-            // SAFETY: as the caller promises.
-            let room = unsafe {
-                match outcome {
-                    Outcome::NeedsPost => work.begin_posted(&self.routes, command, carried),
-                    _ => work.execute_one(&self.routes, command, carried),
-                }
-            };
-            work.post_gathered(&self.routes);
-            room
-        });
+        // Without a closure, which would not be inlined.
+        let room = match found {
+            Ok(place) => {
+                let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
+                command.local = place;
+                // SAFETY: as the caller promises.
+                let room = unsafe {
+                    match outcome {
+                        Outcome::NeedsPost => work.begin_posted(&self.routes, command, carried),
+                        _ => work.execute_one(&self.routes, command, carried),
+                    }
+                };
+                work.post_gathered(&self.routes);
+                Ok(room)
+            }
+            Err(error) => Err(error),
+        };
         if work.unsent > 0 {
             // finish() must look whether a completion announces when it can be sent.
             work.disarm();

@@ -353,6 +353,7 @@ impl Fabric {
     ///
     /// # Safety
     /// As for Endpoint::post().
+    #[inline(always)]
     pub unsafe fn post_remote(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
         let Some(wire) = self.remote() else { return (0, Stopped::NeedsOwner) };
         // SAFETY: the caller keeps the contract of Endpoint::post().

@@ -128,6 +128,7 @@ impl Endpoint {
     /// # Safety
     /// The local buffer of each operation that was taken is valid until its completion; nobody
     /// changes that of a write or uses that of a read until then.
+    #[inline(always)]
     pub unsafe fn post(&self, peer: u32, wanted: &[Posting]) -> (usize, Stopped) {
         let mut state = self.shared.lock();
         if state.is_lost(peer) || state.grants.is_dead(peer) {
