@@ -1,8 +1,8 @@
 /* Compares the library over the MPI module with the MPI's own calls, in one run of two ranks. Rank
  * 0 measures. Rank 1 sleeps during the library's reads, writes, atomics and messages. During the
  * MPI's own calls it is inside MPI, which makes progress there only. A ratio above 1 means that the
- * library is slower (us, ns) or faster (k/s, MB/s). bench_c/peers/wire starts this program; with the
- * argument `few` it has no rows of threads, streams and broadcasts. */
+ * library is slower (us, ns) or faster (k/s, MB/s). bench_c/peers/wire starts this program; with
+ * the argument `few` it has no rows of threads, streams and broadcasts. */
 #include "mpi_wire.h"
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>

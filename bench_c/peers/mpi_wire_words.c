@@ -1,8 +1,8 @@
-/* The part of mpi_wire that measures what a read from a computing target takes at least: a word goes
- * to a thread of rank 1 and back through memory that both ranks share, without the library and MPI.
- * On two cores, one of which computes, the two threads share the other one, so each hands the core
- * over to the other. Both yield when they find nothing, which takes less time than to sleep and to
- * be woken. */
+/* The part of mpi_wire that measures what a read from a computing target takes at least: a word
+ * goes to a thread of rank 1 and back through memory that both ranks share, without the library and
+ * MPI. On two cores, one of which computes, the two threads share the other one, so each hands the
+ * core over to the other. Both yield when they find nothing, which takes less time than to sleep
+ * and to be woken. */
 #include "mpi_wire.h"
 #include <fcntl.h>
 #include <pthread.h>
