@@ -105,12 +105,28 @@ static bool all_leave(void) {
 /* Set in the thread that calls leave() first. */
 static __thread bool leaves;
 
+/* The thread that leaves finalizes, so no other thread may enter the conduit any more. */
+static _Atomic bool closed;
+
+/* The caller is counted already. So either it sees `closed`, or may_finalize() sees it. */
+void stop_at_end(void) {
+    while (atomic_load(&closed) && !leaves) {
+        usleep(1000); /* may_finalize() may open again */
+    }
+}
+
 /* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. Inside a
  * client's handler of a signal this thread itself may be inside such a call. */
 static bool may_finalize(void) {
     /* The calling thread may be one that has not called the conduit before. */
     int own = thread_seen ? 1 : 0;
-    return !in_handler() && !in_signal && atomic_load(&threads_here) == own;
+    if (in_handler() || in_signal) {
+        return false;
+    }
+    atomic_store(&closed, true);
+    bool alone = atomic_load(&threads_here) == own;
+    atomic_store(&closed, alone);
+    return alone;
 }
 
 /* What the client has set for SIGSEGV. */

@@ -157,6 +157,8 @@ bool in_handler(void);
 extern _Atomic int threads_here;
 extern __thread bool thread_seen;
 void count_thread(void);
+/* exit.c: stops the calling thread if another one is ending this process. */
+void stop_at_end(void);
 static inline void see_thread(void) {
     if (!thread_seen) {
         count_thread();

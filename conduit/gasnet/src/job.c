@@ -20,6 +20,7 @@ void count_thread(void) {
     atomic_fetch_add(&threads_here, 1);
     /* If the system refuses this, the thread stays counted. */
     pthread_setspecific(end_of_thread, &job);
+    stop_at_end();
 }
 
 static void thread_ends(void *the_job) {
