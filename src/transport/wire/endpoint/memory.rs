@@ -183,6 +183,11 @@ fn measure(count: u32, peers: usize, seed: &str, back: bool) -> Measured {
             left |= (me == 0) == back && !counted(part_of(me), || end.has_delivered_all());
         }
     }
+    // Records of peers whose last answers are under way are freed when these have come.
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(1));
+        ends.iter().enumerate().for_each(|(me, end)| round(me, end));
+    }
     assert!(came.borrow()[1..].iter().all(|came| *came == [1; MESSAGES.len()]), "all came once");
     Measured { most: most_of(RANK_0), left: bytes_of(RANK_0), queued }
 }
@@ -222,11 +227,11 @@ fn is_constant(seed: &str, back: bool) {
 }
 
 /// A rank to which 1,000 ranks send at the same time allocates at most 25 % more than one to which
-/// 250 send; so does a rank that sends to all. After delivery it keeps one bit for each rank.
-/// Knocks beyond the receives stay in the network; the test prints how many.
+/// 250 send, and frames that wait in one run and not in another; so does a rank that sends to all.
+/// After delivery it keeps one bit for each rank. Knocks beyond the receives stay in the network; the test prints how many.
 fn is_bounded(seed: &str, back: bool) {
     let [many, most] = [250, 1000].map(|count| print(count, count as usize - 1, seed, back));
-    assert!(most.most < many.most * 5 / 4, "{most:?} beside {many:?}");
+    assert!(most.most < many.most * 5 / 4 + 4 * CHANCE, "{most:?} beside {many:?}");
     // The slots, and the records of those that offer theirs.
     let kept = if seed == TICKETS { BYTES + (64 << 10) } else { 32 << 10 };
     assert!(most.most < 1 << 20 && most.left < kept, "{most:?}");
