@@ -228,7 +228,8 @@ fn is_constant(seed: &str, back: bool) {
 
 /// A rank to which 1,000 ranks send at the same time allocates at most 25 % more than one to which
 /// 250 send, and frames that wait in one run and not in another; so does a rank that sends to all.
-/// After delivery it keeps one bit for each rank. Knocks beyond the receives stay in the network; the test prints how many.
+/// After delivery it keeps one bit for each rank. Knocks beyond the receives stay in the network;
+/// the test prints how many.
 fn is_bounded(seed: &str, back: bool) {
     let [many, most] = [250, 1000].map(|count| print(count, count as usize - 1, seed, back));
     assert!(most.most < many.most * 5 / 4 + 4 * CHANCE, "{most:?} beside {many:?}");
