@@ -65,13 +65,13 @@ static void hop(llcl_am_t *message, void *data)
         ledger_mark(&rank->ledger, 0, at.number);
         return;
     }
-    at.left--;
-    am = am_to(at.left == 0 ? at.origin : (me + 1) % size, HOP, &at, sizeof at);
-    later_send(&rank->later, rank->context, &am);
-    /* And one back to where it came from. */
+    /* One back to where it came from: before the next hop, which may end all. */
     am = am_to(am_source(message), NOTE, NULL, 0);
     am.on_complete = count_in(&rank->tally);
     word_add(&rank->posted, 1);
+    later_send(&rank->later, rank->context, &am);
+    at.left--;
+    am = am_to(at.left == 0 ? at.origin : (me + 1) % size, HOP, &at, sizeof at);
     later_send(&rank->later, rank->context, &am);
 }
 
@@ -114,8 +114,10 @@ static void run(llcl_context_t *context)
         for (over = 1, i = 0; i < size; i++)
             over = over && !all[i];
     }
-    fence(context);
+    /* A rank may have sent the last notes after it had said that nothing was left. */
+    later_drain(&rank->later, context);
     CHECK_OK(llcl_flush_all(context));
+    fence(context);
     CHECK_EQUAL(rank->tally.failed, 0);
     CHECK_EQUAL(word_get(&rank->ledger.total), STARTED);
     /* As many notes as hops with something left: each hop but the last of a chain. */
