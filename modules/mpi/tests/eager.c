@@ -54,7 +54,6 @@ int main(int argc, char **argv)
     if (rank == 1)
         MPI_Recv(bytes, BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     LLCL_CHECK(llcl_finalize(context));
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Finalize();
+    end_mpi();
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <llcl_mpi.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* This process's rank in MPI. */
 static int rank;
@@ -26,6 +27,15 @@ static inline llcl_context_t *start(int threads)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     LLCL_CHECK(llcl_init_mpi(MPI_COMM_WORLD, NULL, &context));
     return context;
+}
+
+/* Ends MPI. MPICH over TCP hangs in MPI_Finalize if one rank has ended its part of it while another
+ * one is still inside the barrier (docs/linking.md, "The end"). */
+static inline void end_mpi(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    usleep(100000);
+    MPI_Finalize();
 }
 
 #endif

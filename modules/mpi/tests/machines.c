@@ -328,7 +328,7 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_finalize(second));
     gather(context);
     LLCL_CHECK(llcl_finalize(context));
-    MPI_Finalize();
+    end_mpi();
     if (rank == 0)
         printf("machines: %d ranks, %d on each machine, passed\n", size, group);
     return 0;
