@@ -1,8 +1,9 @@
 /* How many messages operations need. The program counts MPI_Isend of the module. 2 ranks.
  *
  * Answers to writes with signal travel in the next request to the same peer: two ranks that write
- * to each other in turn need one message for each write, in the best of BATCHES batches, since the
- * polling thread sends some answers alone. A rank that computes answers all the same.
+ * to each other in turn need ENOUGH hundredths of a message for each write, or fewer, in the best
+ * of MOST batches. The polling thread sends some answers alone, and on a busy machine most of them
+ * for a while. A rank that computes answers all the same.
  *
  * Reads that are posted while a request is unanswered travel together in the next one, unless they
  * are long. A write with signal does not wait.
@@ -14,7 +15,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BATCHES = 30, WRITES = 100, LARGEST = 4096, ALONE = 20, OPERATIONS = 40, REQUESTS = 3, ANSWERS = 7 };
+enum { LEAST = 50, MOST = 1000, WRITES = 20, ENOUGH = 120, LARGEST = 4096, ALONE = 20, OPERATIONS = 40 };
+enum { BATCHES = 15, REQUESTS = 3, ANSWERS = 7 };
 
 static int sends, requests, slow;
 static __thread int posts, asks; /* this thread is inside read_to(); its calls of MPI_Test there */
@@ -56,14 +58,15 @@ static llcl_write_signal_params_t write_of(void *bytes, size_t size)
     return put;
 }
 
-/* The fewest messages that a write of this size has needed, in hundredths. */
+/* The fewest messages that a write of this size has needed, in hundredths, at the rank that needed
+ * more. After LEAST batches there are more only until both ranks have needed few. */
 static int messages_for(size_t size)
 {
     static char bytes[LARGEST];
     static uint64_t count;
-    int least = 1000;
+    int least = 1000, worse = least;
     llcl_write_signal_params_t put = write_of(bytes, size);
-    for (int batch = 0; batch < BATCHES; batch++) {
+    for (int batch = 0; batch < LEAST || (batch < MOST && worse > ENOUGH); batch++) {
         int before = __atomic_load_n(&sends, __ATOMIC_RELAXED), now;
         for (int turn = 0; turn < WRITES; turn++) {
             LLCL_CHECK(llcl_write_signal_async(context, &put));
@@ -71,10 +74,11 @@ static int messages_for(size_t size)
         }
         now = 100 * (__atomic_load_n(&sends, __ATOMIC_RELAXED) - before) / WRITES;
         least = now < least ? now : least;
+        MPI_Allreduce(&least, &worse, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     }
     LLCL_CHECK(llcl_flush_all(context));
     MPI_Barrier(MPI_COMM_WORLD);
-    return least;
+    return worse;
 }
 
 /* Each write of rank 0 ends though rank 1 calls nothing until it has seen them all. */
@@ -117,7 +121,7 @@ static void requests_of(int operations, void (*post)(void *, size_t), size_t siz
     int few = 0, most = 0;
     __atomic_store_n(&slow, rank, __ATOMIC_RELAXED);
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int batch = 0; rank == 0 && batch < BATCHES / 2; batch++) {
+    for (int batch = 0; rank == 0 && batch < BATCHES; batch++) {
         int before = __atomic_load_n(&requests, __ATOMIC_RELAXED), now;
         usleep(1000); /* a thread of the library that still works would post the operations later */
         for (int turn = 0; turn < operations; turn++)
@@ -127,7 +131,7 @@ static void requests_of(int operations, void (*post)(void *, size_t), size_t siz
         LLCL_CHECK(llcl_flush(context, 1));
         few += __atomic_load_n(&requests, __ATOMIC_RELAXED) - before <= enough;
     }
-    EXPECT(rank == 1 || (few >= BATCHES / 2 - 2 && most >= early));
+    EXPECT(rank == 1 || (few >= BATCHES - 2 && most >= early));
     MPI_Barrier(MPI_COMM_WORLD);
     __atomic_store_n(&slow, 0, __ATOMIC_RELAXED);
 }
@@ -164,7 +168,7 @@ int main(void)
     requests_of(2, read_to, LARGEST, 2, 2);
     requests_of(2, write_with_signal, 8, 2, 2);
     asks_of_posts();
-    EXPECT(small >= 100 && small <= 120 && large >= 100 && large <= 120);
+    EXPECT(small >= 100 && small <= ENOUGH && large >= 100 && large <= ENOUGH);
     LLCL_CHECK(llcl_finalize(context));
     MPI_Finalize();
     if (rank == 0)
