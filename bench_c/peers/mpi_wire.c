@@ -377,9 +377,11 @@ int main(int argc, char **argv)
         LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL)); /* sleeps until the library was measured */
         answer();
     }
+    bare_begin();
     reads(rank);
     posts(rank);
     transfers(rank);
+    bare_finish();
     if (!few)
         streams(rank);
     for (int at = 0; !few && at < 2; at++) {

@@ -22,5 +22,12 @@ void posts(int rank);
 void transfers(int rank);
 void streams(int rank);
 void raw_limit(int rank, double read);
+void bare_begin(void);
+void bare_ready(void);
+void bare_post(void *to, size_t size);
+void bare_end(void);
+void bare_large_reads(void);
+void bare_serve(int count);
+void bare_finish(void);
 
 #endif

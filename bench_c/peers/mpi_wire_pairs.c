@@ -7,6 +7,9 @@
 
 enum { TURNS = 60, POSTS = 20, READS = 100, FIRST = 5, TRANSFERS = 4, WINDOW = 64, LONGEST = 32 << 10, ROUNDS = 3 };
 
+/* Whose calls a turn measures. BARE: those of mpi_wire_bare.c. */
+enum { OURS, THEIRS, BARE, WAYS };
+
 static uint64_t came; /* messages of streams that this rank has handled */
 
 void meet(void)
@@ -32,16 +35,24 @@ static void two_sided(uint64_t *word, int rank)
 }
 
 /* The median time, in microseconds, of a few reads or of MPI's round trips. */
-static double read_or_trip(int ours, int rank)
+static double read_or_trip(int whose, int rank)
 {
     double took[READS];
     uint64_t word = 0;
+    if (whose == BARE && rank == 1)
+        bare_serve(FIRST + READS);
+    else if (whose == BARE)
+        bare_ready();
     for (int turn = -FIRST; turn < READS; turn++) {
         double begin = now();
-        if (!ours)
+        if (whose == THEIRS) {
             two_sided(&word, rank);
-        else if (rank == 0)
+        } else if (rank == 0 && whose == OURS) {
             our_read(&word);
+        } else if (rank == 0) {
+            bare_post(&word, sizeof word);
+            bare_end();
+        }
         took[turn < 0 ? 0 : turn] = 1e6 * (now() - begin);
     }
     return middle(took, READS);
@@ -49,15 +60,17 @@ static double read_or_trip(int ours, int rank)
 
 void reads(int rank)
 {
-    double ours[TURNS], theirs[TURNS];
-    for (int turn = 0; turn < TURNS; turn++) {
-        ours[turn] = read_or_trip(1, rank);
-        meet(); /* rank 1 sleeps until then */
-        theirs[turn] = read_or_trip(0, rank);
-        meet();
+    double took[WAYS][TURNS];
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int whose = 0; whose < WAYS; whose++) {
+            took[whose][turn] = read_or_trip(whose, rank);
+            meet(); /* rank 1 sleeps until then */
+        }
+    if (rank == 0) {
+        double theirs = middle(took[THEIRS], TURNS);
+        row("8 B read", middle(took[OURS], TURNS), theirs, "us", "two-sided round trip");
+        row("  by bare messages", middle(took[BARE], TURNS), theirs, "us", "two-sided round trip");
     }
-    if (rank == 0)
-        row("8 B read", middle(ours, TURNS), middle(theirs, TURNS), "us", "two-sided round trip");
 }
 
 /* ---- posts ---- */
@@ -80,26 +93,32 @@ int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, 
 /* The median time of a post, in nanoseconds, in a few of them; and of the post's own part, before
  * and behind its MPI_Isend. Each operation ends before the next post; an answer comes in any case.
  * The first ones find their code and data in no cache. */
-static double post(int ours, double *own)
+static double post(int whose, double *own)
 {
     double took[POSTS], rest[POSTS];
     uint64_t word = 0;
+    if (whose == BARE)
+        bare_ready();
     for (int turn = -FIRST; turn < POSTS; turn++) {
         int at = turn < 0 ? 0 : turn;
         llcl_read_params_t get = read_of(&word, 8);
         MPI_Request request;
         notes = 1;
         double begin = now(), end;
-        if (ours)
+        if (whose == OURS)
             LLCL_CHECK(llcl_read_async(context, &get));
+        else if (whose == BARE)
+            bare_post(&word, sizeof word);
         else
             MPI_Isend(&word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request);
         end = now();
         notes = 0;
         took[at] = 1e9 * (end - begin);
         rest[at] = 1e9 * (end - returned + called - begin);
-        if (ours) {
+        if (whose == OURS) {
             LLCL_CHECK(llcl_flush(context, 1));
+        } else if (whose == BARE) {
+            bare_end();
         } else {
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             MPI_Recv(&word, 8, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -109,74 +128,100 @@ static double post(int ours, double *own)
     return middle(took, POSTS);
 }
 
+/* Rank 1: answers the posts that are no reads of the library. */
+static void answer_posts(int whose)
+{
+    char word[8];
+    if (whose == BARE)
+        bare_serve(FIRST + POSTS);
+    for (int at = 0; whose == THEIRS && at < FIRST + POSTS; at++) {
+        MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+    }
+}
+
+static void part(const char *what, double *values)
+{
+    double half = middle(values, TURNS);
+    printf("%-34s %10.0f %10s ns, quartiles %.0f and %.0f, of %d turns\n", what, half, "", values[TURNS / 4],
+           values[TURNS * 3 / 4], TURNS);
+}
+
 void posts(int rank)
 {
-    double ours[TURNS], theirs[TURNS], more[TURNS], own[TURNS], empty[TURNS];
+    double took[WAYS][TURNS], own[WAYS][TURNS], more[TURNS];
     for (int turn = 0; turn < TURNS; turn++) {
-        char word[8];
-        if (rank == 0)
-            ours[turn] = post(1, &own[turn]);
-        meet(); /* rank 1 sleeps until then */
-        if (rank == 0)
-            theirs[turn] = post(0, &empty[turn]);
-        for (int at = 0; rank == 1 && at < FIRST + POSTS; at++) {
-            MPI_Recv(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(word, 8, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+        for (int whose = 0; whose < WAYS; whose++) {
+            if (rank == 0)
+                took[whose][turn] = post(whose, &own[whose][turn]);
+            else
+                answer_posts(whose);
+            meet(); /* rank 1 sleeps until then */
         }
-        meet();
         if (rank == 0) {
-            more[turn] = ours[turn] - theirs[turn];
-            own[turn] -= empty[turn]; /* what the clock takes */
+            more[turn] = took[OURS][turn] - took[THEIRS][turn];
+            own[OURS][turn] -= own[THEIRS][turn]; /* what the clock takes */
+            own[BARE][turn] -= own[THEIRS][turn];
         }
     }
     if (rank == 0) {
-        double less = middle(more, TURNS), rest = middle(own, TURNS);
-        row("8 B, cost of posting", middle(ours, TURNS), middle(theirs, TURNS), "ns", "MPI_Isend");
-        printf("%-34s %10.0f %10s ns, quartiles %.0f and %.0f, of %d turns\n", "  more than MPI_Isend", less, "",
-               more[TURNS / 4], more[TURNS * 3 / 4], TURNS);
-        printf("%-34s %10.0f %10s ns, quartiles %.0f and %.0f\n", "  outside of its own MPI_Isend", rest, "",
-               own[TURNS / 4], own[TURNS * 3 / 4]);
+        row("8 B, cost of posting", middle(took[OURS], TURNS), middle(took[THEIRS], TURNS), "ns", "MPI_Isend");
+        part("  more than MPI_Isend", more);
+        part("  outside of its own MPI_Isend", own[OURS]);
+        part("  of a bare post", own[BARE]);
     }
 }
 
 /* ---- large transfers ---- */
 
-/* Bytes per second of reads of 1 MiB, or of MPI_Isend and MPI_Irecv, a few at a time. */
-static double bandwidth(int ours, int rank)
+/* Begins UNDER_WAY reads of 1 MiB, or as many MPI_Isend and MPI_Irecv, and waits for their ends. */
+static void few_large(int whose, int rank)
 {
-    double begin = now();
-    for (int turn = 0; turn < TRANSFERS; turn++) {
-        MPI_Request request[UNDER_WAY];
-        for (int at = 0; at < UNDER_WAY; at++) {
-            if (!ours && rank == 0) {
-                MPI_Irecv(large + (size_t)at * LARGE, LARGE, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request[at]);
-            } else if (!ours) {
-                MPI_Isend(large, LARGE, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request[at]);
-            } else if (rank == 0) {
-                llcl_read_params_t get = read_of(large + (size_t)at * LARGE, LARGE);
-                LLCL_CHECK(llcl_read_async(context, &get));
-            }
+    MPI_Request request[UNDER_WAY];
+    for (int at = 0; at < UNDER_WAY; at++) {
+        if (whose == THEIRS && rank == 0) {
+            MPI_Irecv(large + (size_t)at * LARGE, LARGE, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &request[at]);
+        } else if (whose == THEIRS) {
+            MPI_Isend(large, LARGE, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &request[at]);
+        } else if (whose == OURS && rank == 0) {
+            llcl_read_params_t get = read_of(large + (size_t)at * LARGE, LARGE);
+            LLCL_CHECK(llcl_read_async(context, &get));
         }
-        if (!ours)
-            MPI_Waitall(UNDER_WAY, request, MPI_STATUSES_IGNORE);
-        else if (rank == 0)
-            LLCL_CHECK(llcl_flush(context, 1));
     }
+    if (whose == THEIRS)
+        MPI_Waitall(UNDER_WAY, request, MPI_STATUSES_IGNORE);
+    else if (whose == OURS && rank == 0)
+        LLCL_CHECK(llcl_flush(context, 1));
+    else if (whose == BARE && rank == 0)
+        bare_large_reads();
+}
+
+/* Bytes per second of large transfers, a few at a time. */
+static double bandwidth(int whose, int rank)
+{
+    if (whose == BARE && rank == 0)
+        bare_ready();
+    double begin = now();
+    if (whose == BARE && rank == 1)
+        bare_serve(TRANSFERS * UNDER_WAY);
+    for (int turn = 0; turn < TRANSFERS; turn++)
+        few_large(whose, rank);
     return (double)TRANSFERS * UNDER_WAY * LARGE / (now() - begin);
 }
 
 void transfers(int rank)
 {
-    double ours[TURNS], theirs[TURNS];
-    for (int turn = -1; turn < TURNS; turn++) {
-        int at = turn < 0 ? 0 : turn;
-        ours[at] = bandwidth(1, rank);
-        meet(); /* rank 1 sleeps until then */
-        theirs[at] = bandwidth(0, rank);
-        meet();
+    double rate[WAYS][TURNS];
+    for (int turn = -1; turn < TURNS; turn++)
+        for (int whose = 0; whose < WAYS; whose++) {
+            rate[whose][turn < 0 ? 0 : turn] = bandwidth(whose, rank) / 1e6;
+            meet(); /* rank 1 sleeps until then */
+        }
+    if (rank == 0) {
+        double theirs = middle(rate[THEIRS], TURNS);
+        row("1 MiB, 4 under way", middle(rate[OURS], TURNS), theirs, "MB/s", "MPI_Isend, MPI_Irecv");
+        row("  by bare messages", middle(rate[BARE], TURNS), theirs, "MB/s", "MPI_Isend, MPI_Irecv");
     }
-    if (rank == 0)
-        row("1 MiB, 4 under way", middle(ours, TURNS) / 1e6, middle(theirs, TURNS) / 1e6, "MB/s", "MPI_Isend, MPI_Irecv");
 }
 
 /* ---- streams of messages ---- */
