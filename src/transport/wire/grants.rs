@@ -55,6 +55,7 @@ use crate::util::small_map::SmallMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+mod passing;
 mod receiver;
 pub use receiver::Carrying;
 use receiver::{Knocking, Loan, Receiving};

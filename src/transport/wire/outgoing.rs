@@ -15,9 +15,9 @@
 //! for one peer and class, and at most `ALL` of a class, of which a peer may have half of what the
 //! others leave. Where these are with other peers, a frame knocks.
 
-use super::grants::{Answered, Knock, LINES, Line, Packet};
-use super::packet::{FRAME_BEFORE, SINGLE_MOST, Single, with_answer};
-use super::pieces::{HEAD, cut, is_whole, make_whole};
+use super::grants::{Answered, KNOCK, Knock, LINES, Line, Packet};
+use super::packet::{FRAME_BEFORE, SINGLE_MOST, Single, encode};
+use super::pieces::{HEAD, cut, head, is_whole};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
 use crate::transport::frame::Class;
@@ -28,9 +28,10 @@ use std::collections::{BTreeMap, VecDeque};
 const BATCH: usize = 16;
 /// The longest list whose memory is kept while it is empty.
 pub const KEPT: usize = 32;
-/// Most bytes of a frame of post_alone(), and most buffers that are kept for such frames.
-const ALONE: usize = HEAD + SINGLE_MOST;
+/// Most buffers of frames that are kept for later frames, up to JOINED bytes long.
 const BUFFERS: usize = 8;
+/// A new buffer has room for a small message.
+const LEAST: usize = HEAD + SINGLE_MOST;
 /// Most bytes of a frame with several packets.
 const JOINED: usize = 16 << 10;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
@@ -54,7 +55,7 @@ pub struct Outgoing {
     queues: Vec<Queue>,
     /// The queue that has ended last, for its memory.
     spare: VecDeque<Vec<u8>>,
-    /// Buffers of ALONE bytes for frames of post_alone().
+    /// Buffers of frames that have ended, empty.
     buffers: Vec<Vec<u8>>,
     /// Number of frames in all queues.
     count: usize,
@@ -67,6 +68,9 @@ pub struct Outgoing {
     /// peer, and of each class.
     open: BTreeMap<To, usize>,
     opened: [usize; CLASSES],
+    /// Frames of post_alone() that the lane has taken.
+    #[cfg(all(test, feature = "simulated"))]
+    pub alone: usize,
 }
 
 /// The frames for a peer and class that the lane has not taken.
@@ -86,21 +90,26 @@ pub fn class_of(packet: &Packet) -> u32 {
     match packet {
         Packet::Knock(line, _) | Packet::Queued(line, _) => class_of_knocks(*line),
         Packet::Frame(_, owned) | Packet::More(_, Knock { first: Some(owned), .. }) => {
-            match owned.class {
-                Class::Replies | Class::Answers => CLASS_ANSWER,
-                Class::Lib => CLASS_LIB,
-                Class::Requests | Class::Responses => CLASS_USER,
-            }
+            class_of_message(owned.class)
         }
         _ => CLASS_ANSWER,
     }
 }
 
-/// As class_of().
-pub fn class_of_single(single: Single) -> u32 {
+/// The class of a packet that brings such a message, and no knock alone.
+fn class_of_message(class: Class) -> u32 {
+    match class {
+        Class::Replies | Class::Answers => CLASS_ANSWER,
+        Class::Lib => CLASS_LIB,
+        Class::Requests | Class::Responses => CLASS_USER,
+    }
+}
+
+/// As class_of(). `class`: that of the message.
+pub fn class_of_single(single: Single, class: Class) -> u32 {
     match single {
         Single::Knock(line, _) => class_of_knocks(line),
-        Single::Aside => CLASS_ANSWER,
+        _ => class_of_message(class),
     }
 }
 
@@ -119,6 +128,8 @@ impl Outgoing {
             tags: 0,
             open: BTreeMap::new(),
             opened: [0; CLASSES],
+            #[cfg(all(test, feature = "simulated"))]
+            alone: 0,
         }
     }
 
@@ -152,7 +163,6 @@ impl Outgoing {
     pub fn add(&mut self, peer: u32, packet: &Packet, answered: Option<Answered>) {
         let (to, number) = ((peer, class_of(packet)), self.packets);
         self.packets += 1;
-        let mut bytes = with_answer(packet, answered, HEAD);
         let at = self.queues.iter().position(|queue| queue.to == to).unwrap_or_else(|| {
             let frames = std::mem::take(&mut self.spare);
             self.queues.push(Queue { to, frames });
@@ -160,22 +170,34 @@ impl Outgoing {
         });
         let queue = &mut self.queues[at].frames;
         let before = queue.len();
-        if bytes.len() > self.frame_most {
-            queue.extend(cut(&bytes[HEAD..], number, self.frame_most));
-        } else {
-            make_whole(&mut bytes, number);
-            let most = self.frame_most.min(JOINED);
-            match queue.back_mut() {
-                Some(last)
-                    if !CLASS_KNOCKS.contains(&to.1)
-                        && is_whole(last)
-                        && last.len() + bytes.len() <= most =>
-                {
-                    last.extend_from_slice(&bytes);
-                }
-                _ => queue.push_back(bytes),
+        encode(packet, answered, |packet| {
+            let size = HEAD + packet.size();
+            if size > self.frame_most {
+                let mut bytes = Vec::with_capacity(packet.size());
+                packet.put(&mut bytes);
+                return queue.extend(cut(&bytes, number, self.frame_most));
             }
-        }
+            let most = self.frame_most.min(JOINED);
+            let joins = |last: &&mut Vec<u8>| {
+                !CLASS_KNOCKS.contains(&to.1) && is_whole(last) && last.len() + size <= most
+            };
+            let put = |frame: &mut Vec<u8>| {
+                let len = frame.len();
+                if frame.capacity() < len + size {
+                    frame.reserve_exact((2 * len).min(most).max(len + size) - len);
+                }
+                frame.extend_from_slice(&head(packet.size(), number, 0));
+                packet.put(frame);
+            };
+            match queue.back_mut().filter(joins) {
+                Some(last) => put(last),
+                None => {
+                    let mut frame = self.buffers.pop().unwrap_or_default();
+                    put(&mut frame);
+                    queue.push_back(frame);
+                }
+            }
+        });
         let added = queue.len() - before;
         self.count += added;
         if self.shared_queue && CLASS_KNOCKS.contains(&to.1) {
@@ -184,27 +206,33 @@ impl Outgoing {
         }
     }
 
-    /// Whether post_alone() may be called: no frame waits, and the wire has no shared queue.
-    pub fn may_post_alone(&self) -> bool {
-        self.queues.is_empty() && !self.shared_queue
+    /// Whether post_alone() may be called for a packet with one message of so many bytes: it fits
+    /// into a frame, no frame waits, and the wire has no shared queue.
+    pub fn may_post_alone(&self, size: usize) -> bool {
+        let fits = LEAST - KNOCK + size <= self.frame_most;
+        fits && self.queues.is_empty() && !self.shared_queue
     }
 
     /// Posts a packet as a frame of its own, without the queue. `make` gets the packet's number,
-    /// and an empty buffer for the frame, of which it fills ALONE bytes at most. A frame
-    /// that the lane does not take waits. Err: the reason why the lane has failed.
+    /// and an empty buffer for the frame. A frame that the lane does not take waits. Err: the
+    /// reason why the lane has failed.
     pub fn post_alone(
         &mut self,
         lane: &mut dyn WireLane,
         to: To,
         make: impl FnOnce(u64, &mut Vec<u8>),
     ) -> Result<(), String> {
-        let mut frame = self.buffers.pop().unwrap_or_else(|| Vec::with_capacity(ALONE));
+        let mut frame = self.buffers.pop().unwrap_or_else(|| Vec::with_capacity(LEAST));
         make(self.packets, &mut frame);
         self.packets += 1;
         let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };
         // SAFETY: as in post(): from now on the frame lies in `taken` or in a queue.
         let (count, why) = unsafe { lane.post(to.0, to.1, &[Command::frame(self.tags, &piece)]) };
         if count > 0 {
+            #[cfg(all(test, feature = "simulated"))]
+            {
+                self.alone += 1;
+            }
             self.taken.push_back((self.tags, to, frame));
             self.tags += 1;
             return Ok(());
@@ -299,7 +327,7 @@ impl Outgoing {
             }
         };
         let Some((_, to, mut frame)) = frame else { return };
-        if frame.capacity() == ALONE && self.buffers.len() < BUFFERS {
+        if frame.capacity() <= JOINED && self.buffers.len() < BUFFERS {
             frame.clear();
             self.buffers.push(frame);
         }
@@ -327,12 +355,6 @@ impl Outgoing {
         }
         self.queues.retain(|queue| queue.to.0 != peer);
         self.count = self.queues.iter().map(|queue| queue.frames.len()).sum();
-    }
-
-    /// For tests: whether frames of post_alone() have ended.
-    #[cfg(all(test, feature = "simulated"))]
-    pub fn has_buffers(&self) -> bool {
-        !self.buffers.is_empty()
     }
 
     /// Number of frames for a peer that the lane has taken and not completed.

@@ -155,36 +155,49 @@ impl OwnedFrame {
     }
 }
 
-/// Encodes a packet, and the answer of a knock that it carries, behind `before` zeros.
-pub fn with_answer(packet: &Packet, answered: Option<Answered>, before: usize) -> Vec<u8> {
-    let mut bytes = encoded(packet, before);
-    if let Some((line, number)) = answered {
-        bytes[before + 3] = 1 + line as u8;
-        bytes.extend_from_slice(&number.to_le_bytes());
+/// The parts of an encoded packet.
+pub struct Encoded<'p> {
+    head: [u8; HEAD],
+    numbers: &'p [u64],
+    rest: &'p [u8],
+    answered: Option<u64>,
+}
+
+impl Encoded<'_> {
+    /// Length in bytes.
+    pub fn size(&self) -> usize {
+        let answered = if self.answered.is_some() { ANSWERED } else { 0 };
+        HEAD + 8 * self.numbers.len() + self.rest.len() + answered
     }
-    bytes
+
+    /// Appends the packet to `to`.
+    pub fn put(&self, to: &mut Vec<u8>) {
+        to.extend_from_slice(&self.head);
+        self.numbers.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
+        to.extend_from_slice(self.rest);
+        self.answered.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
+    }
 }
 
-/// Encodes a packet.
-pub fn bytes_of(packet: &Packet) -> Vec<u8> {
-    encoded(packet, 0)
-}
-
-fn encoded(packet: &Packet, before: usize) -> Vec<u8> {
+/// Encodes a packet, with the answer of a knock that it carries, for `then`.
+pub fn encode<R>(
+    packet: &Packet,
+    answered: Option<Answered>,
+    then: impl FnOnce(Encoded) -> R,
+) -> R {
+    let rest = match packet {
+        Packet::Relayed(bytes) => &bytes[..],
+        _ => &[],
+    };
     let make =
         |what: u8, owned: Option<&OwnedFrame>, line: Option<Line>, demand, numbers: &[u64]| {
             let class = owned.map_or(NONE, |owned| owned.class as u8);
-            let message = owned.map_or(&[][..], |owned| &owned.bytes);
-            // All of it at once, also what with_answer() adds: each growth is a call of malloc.
-            let most = before + HEAD + 8 * numbers.len() + message.len() + ANSWERED;
-            let mut bytes = Vec::with_capacity(most);
-            bytes.resize(before, 0);
-            let [a, b, c, d] = (demand as u32).to_le_bytes();
+            let rest = owned.map_or(rest, |owned| &owned.bytes);
             let line = line.map_or(NONE, |line| line as u8);
-            bytes.extend_from_slice(&[what, class, line, 0, a, b, c, d]);
-            numbers.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
-            bytes.extend_from_slice(message);
-            bytes
+            let answer = answered.map_or(0, |(line, _)| 1 + line as u8);
+            let [a, b, c, d] = (demand as u32).to_le_bytes();
+            let head = [what, class, line, answer, a, b, c, d];
+            then(Encoded { head, numbers, rest, answered: answered.map(|(_, number)| number) })
         };
     match packet {
         Packet::Frame(line, owned) => make(FRAME, Some(owned), *line, 0, &[]),
@@ -196,7 +209,7 @@ fn encoded(packet: &Packet, before: usize) -> Vec<u8> {
             make(MORE, first.as_ref(), Some(*line), *demand, &[*number])
         }
         Packet::Grants(answered, granted, asks) => {
-            make(GRANTS, None, None, usize::from(*asks), &[*answered, *granted].concat())
+            make(GRANTS, None, None, usize::from(*asks), [*answered, *granted].as_flattened())
         }
         Packet::Taken => make(TAKEN, None, None, 0, &[]),
         Packet::Asked => make(ASKED, None, None, 0, &[]),
@@ -205,8 +218,17 @@ fn encoded(packet: &Packet, before: usize) -> Vec<u8> {
             let (which, numbers) = words_of(change);
             make(USE, None, None, which, &[&[*number], &numbers[..]].concat())
         }
-        Packet::Relayed(bytes) => [make(RELAYED, None, None, 0, &[]), bytes.clone()].concat(),
+        Packet::Relayed(_) => make(RELAYED, None, None, 0, &[]),
     }
+}
+
+/// Encodes a packet.
+pub fn bytes_of(packet: &Packet) -> Vec<u8> {
+    encode(packet, None, |packet| {
+        let mut bytes = Vec::with_capacity(packet.size());
+        packet.put(&mut bytes);
+        bytes
+    })
 }
 
 /// The number of a kind of [`Use`], and its numbers.
@@ -234,7 +256,7 @@ fn use_of(which: usize, words: &[u64]) -> Option<Use> {
     }
 }
 
-/// Checks and decodes what with_answer() has encoded; parameters and errors are those of
+/// Checks and decodes what encode() has encoded; parameters and errors are those of
 /// packet_of().
 pub fn answer_and_packet_of(
     bytes: &[u8],

@@ -36,12 +36,6 @@ pub fn head(whole: usize, number: u64, at: usize) -> [u8; HEAD] {
     head
 }
 
-/// Makes a packet a frame with one piece. `frame`: HEAD bytes for the head, and the packet.
-pub fn make_whole(frame: &mut [u8], number: u64) {
-    let head = head(frame.len() - HEAD, number, 0);
-    frame[..HEAD].copy_from_slice(&head);
-}
-
 /// Cuts a packet into frames of at most `most` bytes.
 pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Vec<u8>> + '_ {
     let room = most - HEAD;

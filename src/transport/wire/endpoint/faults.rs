@@ -83,7 +83,7 @@ fn a_frame_in_a_class_of_knocks_brings_one_packet() {
     let frame = frame.collect::<Vec<_>>().concat();
     let mut take = |class| {
         let event = Event { class, ..Event::about(Event::FRAME, 1) };
-        state.take_frame(&event, &frame, 4096, &mut Results::default()).map(|_| ())
+        state.take_frame(&event, &frame, 4096, &|_, _, _| true, &mut Results::default()).map(|_| ())
     };
     assert_eq!(take(CLASS_ANSWER), Ok(()));
     for class in CLASS_KNOCKS {

@@ -66,6 +66,7 @@ impl State {
         event: &Event,
         frame: &[u8],
         medium: usize,
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
         results: &mut Results,
     ) -> std::result::Result<Taken, String> {
         let (mut packet, mut others) = pieces::split(frame);
@@ -73,10 +74,13 @@ impl State {
             return Err(format!("several packets in a frame of class {}", event.class));
         }
         loop {
-            match self.take(event, packet, medium, &mut results.out)? {
-                Taken::Held => return Ok(Taken::Held),
-                Taken::Aside(owned) => results.answers.push((event.peer, owned)),
-                Taken::Copied => {}
+            if !self.take_single(event, packet, medium, deliver, results) {
+                results.others = true;
+                match self.take(event, packet, medium, &mut results.out)? {
+                    Taken::Held => return Ok(Taken::Held),
+                    Taken::Aside(owned) => results.answers.push((event.peer, owned)),
+                    Taken::Copied => {}
+                }
             }
             if others.is_empty() {
                 return Ok(Taken::Copied);
@@ -157,14 +161,13 @@ impl Shared {
                     // SAFETY: the lane keeps the bytes valid until give_back() below.
                     size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
                 };
-                if state.take_single(event, bytes, self.medium, deliver, results) {
-                    return state.lane.give_back(event.frame);
-                }
-                results.others = true;
-                match state.take_frame(event, bytes, self.medium, results) {
+                match state.take_frame(event, bytes, self.medium, deliver, results) {
                     Ok(Taken::Held) => return,
                     Ok(_) => {}
-                    Err(why) => state.report(self.me, peer, &why),
+                    Err(why) => {
+                        results.others = true;
+                        state.report(self.me, peer, &why);
+                    }
                 }
                 state.lane.give_back(event.frame);
             }

@@ -1,10 +1,10 @@
-//! The short way of small messages, each of which is a packet and a frame of its own: from put() to
-//! the lane, and from the lane's frame into a slot. Their bytes are copied once on each side, and
-//! no queue of this rank is used. A message that would have to wait for something takes the long
-//! way. A peer does not see which way a message has taken.
+//! The short way of messages: of one that is a packet and a frame of its own from put() to the
+//! lane, and of each whole packet with a message from the lane's frame into a slot. The bytes are
+//! copied once on each side, and no queue of this rank is used. A message that would have to wait
+//! for something takes the long way. A peer does not see which way a message has taken.
 
 use super::*;
-use crate::transport::wire::grants::{Carrying, KNOCK};
+use crate::transport::wire::grants::Carrying;
 use crate::transport::wire::outgoing::class_of_single;
 use crate::transport::wire::packet::{Single, put_single, single_of};
 
@@ -19,8 +19,7 @@ impl State {
     ) -> bool {
         let State { lane, grants, outgoing, receipts, .. } = self;
         let size = frame.header.len() + frame.payload.len();
-        let may = size <= KNOCK
-            && outgoing.may_post_alone()
+        let may = outgoing.may_post_alone(size)
             && self.lost.is_empty()
             && self.tickets.is_none()
             && self.failure.is_none()
@@ -41,7 +40,7 @@ impl State {
             let head = |size| pieces::head(size, number, 0);
             put_single(bytes, single, (class, frame), answered, head);
         };
-        let posted = outgoing.post_alone(&mut **lane, (to, class_of_single(single)), make);
+        let posted = outgoing.post_alone(&mut **lane, (to, class_of_single(single, class)), make);
         if let Err(why) = posted {
             // As in Shared::send().
             self.mark_lost(me, to, &format!("refused: {why}"), &mut Out::new());
@@ -49,40 +48,51 @@ impl State {
         true
     }
 
-    /// Puts the message of a received frame into a slot, if it is one of post_single() and need not
-    /// wait. False: nothing has happened, and take_frame() must take the frame.
+    /// Puts the message of a received packet into a slot, if the packet has one and it need not
+    /// wait. False: nothing has happened, and take() must take the packet.
     pub(super) fn take_single(
         &mut self,
         event: &Event,
-        bytes: &[u8],
+        packet: &[u8],
         medium: usize,
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
         results: &mut Results,
     ) -> bool {
-        let (from, packet) = (event.peer, pieces::only(bytes));
+        let (from, packet) = (event.peer, pieces::only(packet));
         let Some((answered, single, (class, frame))) =
             packet.and_then(|packet| single_of(packet, medium))
         else {
             return false;
         };
+        // Frames by tickets and by knocks take turns in round().
+        let in_turn = self.tickets.is_none();
         let may = match single {
-            // Frames by tickets and by knocks take turns in round().
-            Single::Knock(line, _) => self.tickets.is_none() && self.grants.may_pass(from, line),
+            Single::Knock(line, _) => in_turn && self.grants.may_pass(from, line),
+            Single::Granted(line) => in_turn && self.grants.may_pass_granted(from, line, false),
+            Single::More(line, ..) => in_turn && self.grants.may_pass_granted(from, line, true),
             Single::Aside => true,
         };
-        if !may || class_of_single(single) != event.class || !deliver(from, class, &frame) {
+        if !may || class_of_single(single, class) != event.class || !deliver(from, class, &frame) {
             return false;
         }
         // The knock first: its record of the peer would else be removed and made again.
-        if let Single::Knock(line, number) = single {
-            self.grants.passed(from, line, number);
-        }
+        let serves = match single {
+            Single::Knock(line, number) => {
+                self.grants.passed(from, line, number);
+                false
+            }
+            Single::Granted(line) => self.grants.passed_granted(from, line, None),
+            Single::More(line, number, demand) => {
+                self.grants.passed_granted(from, line, Some((number, demand as usize)))
+            }
+            Single::Aside => false,
+        };
         if let Some(answered) = answered {
             self.grants.answered(from, answered, &mut results.out);
         }
         results.for_lane |= matches!(class, Class::Lib | Class::Answers);
         // Perhaps the peer waits for a receipt of it.
-        results.others |= self.receipts.are_wanted();
+        results.others |= serves || self.receipts.are_wanted();
         true
     }
 }

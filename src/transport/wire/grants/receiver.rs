@@ -39,7 +39,7 @@ impl Receiving {
     }
 
     /// The last knock of a line was answered without grants, which the peer does not know.
-    fn be_quiet(&mut self, line: Line) {
+    pub fn be_quiet(&mut self, line: Line) {
         self.quiet[line] = true;
         self.since.get_or_insert_with(Instant::now);
     }
@@ -53,13 +53,13 @@ impl Receiving {
     }
 
     /// When the peer must be told the answers by a message of their own.
-    fn due(&self, ride: Duration) -> Option<Instant> {
+    pub fn due(&self, ride: Duration) -> Option<Instant> {
         let untold = |line: usize| self.quiet[line] && self.along[line] == 0;
         let limit = || if (0..LINES).any(untold) { ride } else { ride.saturating_mul(ALONG) };
         self.since.and_then(|since| since.checked_add(limit()))
     }
 
-    fn is_needed(&self) -> bool {
+    pub fn is_needed(&self) -> bool {
         self.news
             || self.reporting
             || self.knocks != [false; LINES]
@@ -122,9 +122,9 @@ impl Carrying {
 /// A knock that was not answered.
 pub(super) struct Knocking {
     pub from: u32,
-    knock: Knock,
+    pub knock: Knock,
     /// The frame of the wire that it lies in; None: a granted frame has brought it.
-    frame: Option<u64>,
+    pub frame: Option<u64>,
 }
 
 /// What a line has beyond its own buffers, since granted frames do not come.
@@ -296,7 +296,7 @@ impl Grants {
     }
 
     /// Whether nothing has come for a line, and nothing is lent to it.
-    fn is_idle(&self, line: Line) -> bool {
+    pub(super) fn is_idle(&self, line: Line) -> bool {
         let Loan { buffers, since } = self.loans[line];
         let lends = buffers > 0 || since.is_some();
         self.knocking[line].is_empty() && self.come[line].is_empty() && !lends
@@ -393,7 +393,12 @@ impl Grants {
     }
 
     /// Notes the answer of a peer's knock, and so many grants for it.
-    fn answer(&mut self, from: u32, (line, number): Answered, granted: usize) -> &mut Receiving {
+    pub(super) fn answer(
+        &mut self,
+        from: u32,
+        (line, number): Answered,
+        granted: usize,
+    ) -> &mut Receiving {
         let peer = self.receiving.get_or_insert_with(from, Receiving::default);
         peer.out[line] += granted;
         peer.grants |= granted > 0;
@@ -401,27 +406,6 @@ impl Grants {
         // It knows the answer of its last knock, since it knocks again.
         peer.told(line);
         peer
-    }
-
-    /// Whether the message of a knock behind which no frame waits may go into a slot at once: no
-    /// other frame of the line waits for one, there is a place for the record of the answer, and
-    /// that may wait for a packet.
-    pub fn may_pass(&self, from: u32, line: Line) -> bool {
-        self.knocking[line].is_empty()
-            && self.come[line].is_empty()
-            && self.streaming[line] != Some(from)
-            && (self.receiving.len() < RECORDS || self.receiving.contains(from))
-    }
-
-    /// The message of such a knock lies in a slot.
-    pub fn passed(&mut self, from: u32, line: Line, number: u64) {
-        if number != 0 && !self.dead.contains(&from) {
-            let ride = self.ride;
-            let peer = self.answer(from, (line, number), 0);
-            peer.be_quiet(line);
-            let due = peer.due(ride);
-            self.due = self.due.into_iter().chain(due).min();
-        }
     }
 
     /// Whether all that a peer has sent and that was granted to it lies in slots.

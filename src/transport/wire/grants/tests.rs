@@ -9,6 +9,12 @@ impl Grants {
         self.ride = Duration::MAX;
     }
 
+    /// Whether no received frame has waited for a slot.
+    #[cfg(feature = "simulated")]
+    pub fn has_kept_none(&self) -> bool {
+        self.come.iter().all(|come| come.capacity() == 0)
+    }
+
     /// Grants that a peer has, or will have, and has not used.
     #[cfg(feature = "simulated")]
     pub fn granted_to(&self, peer: u32) -> usize {
@@ -75,6 +81,17 @@ impl Ranks {
                 if end.may_pass(from, *line) && deliver(to, from, it.frame().tag) =>
             {
                 end.passed(from, *line, *number);
+            }
+            Packet::Frame(Some(line), it)
+                if end.may_pass_granted(from, *line, false)
+                    && deliver(to, from, it.frame().tag) =>
+            {
+                end.passed_granted(from, *line, None);
+            }
+            Packet::More(line, Knock { number, demand, first: Some(it) })
+                if end.may_pass_granted(from, *line, true) && deliver(to, from, it.frame().tag) =>
+            {
+                end.passed_granted(from, *line, Some((*number, *demand)));
             }
             _ => {
                 let taken = end.take(from, packet, 0, &mut out);

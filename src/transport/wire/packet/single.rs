@@ -4,14 +4,17 @@
 use super::*;
 use crate::transport::wire::grants::KNOCK as MOST_OF_KNOCK;
 
-/// A packet with one message: a knock behind which no frame waits, or a frame for which the
-/// receiver has set a place aside.
+/// A packet with one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Single {
-    /// The line, and the number of the knock.
+    /// A knock behind which no frame waits: its line and number.
     Knock(Line, u64),
-    /// A frame that needs no credit.
+    /// A frame for which the receiver has set a place aside.
     Aside,
+    /// A granted frame.
+    Granted(Line),
+    /// A granted frame with the next knock: the knock's number, and how many frames wait behind it.
+    More(Line, u64, u32),
 }
 
 /// Most bytes of the heads of packet and message, with the number of a knock.
@@ -19,7 +22,7 @@ const BEFORE: usize = HEAD + 8 + FRAME_HEAD;
 /// Most bytes of a packet with one message of at most MOST_OF_KNOCK bytes of header and payload.
 pub const SINGLE_MOST: usize = BEFORE + MOST_OF_KNOCK + ANSWERED;
 
-/// Appends to `to` what with_answer() makes of the packet. `head`: the head in front of the packet,
+/// Appends to `to` what encode() makes of the packet. `head`: the head in front of the packet,
 /// made from the packet's length.
 pub fn put_single<const N: usize>(
     to: &mut Vec<u8>,
@@ -28,9 +31,11 @@ pub fn put_single<const N: usize>(
     answered: Option<Answered>,
     head: impl FnOnce(usize) -> [u8; N],
 ) {
-    let (kind, line, number) = match single {
-        Single::Knock(line, number) => (KNOCK, line as u8, Some(number)),
-        Single::Aside => (FRAME, NONE, None),
+    let (kind, line, number, demand) = match single {
+        Single::Knock(line, number) => (KNOCK, line as u8, Some(number), 0),
+        Single::Aside => (FRAME, NONE, None, 0),
+        Single::Granted(line) => (FRAME, line as u8, None, 0),
+        Single::More(line, number, demand) => (MORE, line as u8, Some(number), demand),
     };
     let answer = answered.map_or(0, |(line, _)| 1 + line as u8);
     let before = if number.is_some() { BEFORE } else { BEFORE - 8 };
@@ -39,7 +44,8 @@ pub fn put_single<const N: usize>(
     to.reserve(N + size);
     to.extend_from_slice(&head(size));
     let mut start = [0; BEFORE];
-    start[..HEAD].copy_from_slice(&[kind, class as u8, line, answer, 0, 0, 0, 0]);
+    start[..4].copy_from_slice(&[kind, class as u8, line, answer]);
+    start[4..HEAD].copy_from_slice(&demand.to_le_bytes());
     start[HEAD..HEAD + 8].copy_from_slice(&number.unwrap_or_default().to_le_bytes());
     start[before - FRAME_HEAD..before].copy_from_slice(&head_of(frame));
     to.extend_from_slice(&start[..before]);
@@ -59,7 +65,7 @@ pub fn single_of(
 ) -> Option<(Option<Answered>, Single, (Class, Frame<'_>))> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let [kind, class, line, answer, demand @ ..] = *head;
-    let class = *CLASSES.get(usize::from(class)).filter(|_| demand == [0; 4])?;
+    let class = *CLASSES.get(usize::from(class))?;
     let (answered, rest) = match usize::from(answer).checked_sub(1) {
         None => (None, rest),
         Some(line) if line < LINES => {
@@ -68,13 +74,17 @@ pub fn single_of(
         }
         Some(_) => return None,
     };
-    let line = usize::from(line);
-    let (single, message) = match kind {
-        KNOCK if line < LINES && needs_grant(class) => {
-            let (number, message) = rest.split_first_chunk()?;
-            (Single::Knock(line, u64::from_le_bytes(*number)), message)
+    let (line, demand) = (usize::from(line), u32::from_le_bytes(demand));
+    let (number, behind) = rest
+        .split_first_chunk()
+        .map_or((0, rest), |(number, behind)| (u64::from_le_bytes(*number), behind));
+    let (single, message) = match (kind, line < LINES && needs_grant(class)) {
+        (KNOCK, true) if demand == 0 => (Single::Knock(line, number), behind),
+        (MORE, true) if number > 0 && demand > 0 => (Single::More(line, number, demand), behind),
+        (FRAME, true) if demand == 0 => (Single::Granted(line), rest),
+        (FRAME, false) if line == usize::from(NONE) && demand == 0 && !needs_grant(class) => {
+            (Single::Aside, rest)
         }
-        FRAME if line == usize::from(NONE) && !needs_grant(class) => (Single::Aside, rest),
         _ => return None,
     };
     check(class, message, medium).ok()?;

@@ -16,6 +16,15 @@ fn owned(class: Class, header: usize, payload: usize) -> OwnedFrame {
     OwnedFrame::of(class, &frame)
 }
 
+fn with_answer(packet: &Packet, answered: Option<Answered>) -> Vec<u8> {
+    encode(packet, answered, |packet| {
+        let mut bytes = vec![];
+        packet.put(&mut bytes);
+        assert_eq!(bytes.len(), packet.size());
+        bytes
+    })
+}
+
 fn knock(demand: usize, first: OwnedFrame) -> Knock {
     Knock { number: 77, demand, first: Some(first) }
 }
@@ -54,11 +63,11 @@ fn packets_come_as_they_were_sent() {
         assert!(same(&packet_of(&bytes, MEDIUM).unwrap(), packet), "{packet:?}");
     }
     for (packet, line) in packets.iter().zip((0..LINES).cycle()) {
-        let bytes = with_answer(packet, Some((line, 1 << 50)), 0);
+        let bytes = with_answer(packet, Some((line, 1 << 50)));
         let (answered, came) = answer_and_packet_of(&bytes, MEDIUM).unwrap();
         assert!(bytes.len() <= MOST && same(&came, packet), "{packet:?}");
         assert_eq!(answered, Some((line, 1 << 50)));
-        let plain = answer_and_packet_of(&with_answer(packet, None, 0), MEDIUM).unwrap();
+        let plain = answer_and_packet_of(&with_answer(packet, None), MEDIUM).unwrap();
         assert!(plain.0.is_none() && same(&plain.1, packet));
     }
     let sent = owned(Class::Requests, 5, 9);
@@ -98,7 +107,7 @@ fn no_bytes_are_trusted() {
     ];
     for packet in &packets {
         for answered in [None, Some((5, 3))] {
-            let good = with_answer(packet, answered, 0);
+            let good = with_answer(packet, answered);
             for size in 0..good.len() {
                 let cut = answer_and_packet_of(&good[..size], MEDIUM);
                 assert!(cut.is_err(), "{size} bytes of {packet:?}");
@@ -145,6 +154,9 @@ fn a_packet_with_one_message_has_the_same_bytes_on_both_ways() {
         (Single::Knock(2, 0), owned(Class::Lib, 40, 16)),
         (Single::Aside, owned(Class::Replies, 0, 9)),
         (Single::Aside, owned(Class::Answers, 8, 30)),
+        (Single::Granted(1), owned(Class::Responses, 5, 9)),
+        (Single::Granted(5), owned(Class::Lib, 40, 9)),
+        (Single::More(3, 1 << 50, 15), owned(Class::Requests, 8, 300)),
     ];
     for ((single, message), answered) in
         singles.iter().zip([None, Some((5, 1 << 50))].into_iter().cycle())
@@ -154,12 +166,17 @@ fn a_packet_with_one_message_has_the_same_bytes_on_both_ways() {
                 Packet::Knock(line, Knock { number, demand: 0, first: Some(message.clone()) })
             }
             Single::Aside => Packet::Frame(None, message.clone()),
+            Single::Granted(line) => Packet::Frame(Some(line), message.clone()),
+            Single::More(line, number, demand) => {
+                let (demand, first) = (demand as usize, Some(message.clone()));
+                Packet::More(line, Knock { number, demand, first })
+            }
         };
         let (mut bytes, class) = (vec![], message.class);
         put_single(&mut bytes, *single, (class, &message.frame()), answered, |size| [size as u8]);
         assert_eq!(usize::from(bytes[0]), (bytes.len() - 1) % 256);
         let bytes = &bytes[1..];
-        assert_eq!(bytes, with_answer(&packet, answered, 0));
+        assert_eq!(bytes, with_answer(&packet, answered));
         let (came, was, (of, frame)) = single_of(bytes, MEDIUM).unwrap();
         assert_eq!((came, was, OwnedFrame::of(of, &frame)), (answered, *single, message.clone()));
         assert!((0..bytes.len()).all(|size| single_of(&bytes[..size], MEDIUM).is_none()));
@@ -173,7 +190,6 @@ fn a_packet_with_one_message_has_the_same_bytes_on_both_ways() {
         }
     }
     let others = [
-        Packet::Frame(Some(1), owned(Class::Responses, 5, 9)),
         Packet::Queued(1, owned(Class::Responses, 8, 8)),
         Packet::Knock(1, knock(3, owned(Class::Requests, 8, 8))),
         Packet::Knock(1, Knock { number: 1, demand: 0, first: None }),

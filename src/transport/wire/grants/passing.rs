@@ -1,0 +1,57 @@
+//! Received frames that go into a slot at once, without a copy of their bytes here. Each kind has a
+//! question, whether that may be, and a note for behind it.
+
+use super::*;
+
+/// Of knocks behind which no frame waits.
+impl Grants {
+    /// Whether the message of such a knock may go into a slot at once: no other frame of the line
+    /// waits for one, there is a place for the record of the answer, and that may wait for a
+    /// packet.
+    pub fn may_pass(&self, from: u32, line: Line) -> bool {
+        self.knocking[line].is_empty()
+            && self.come[line].is_empty()
+            && self.streaming[line] != Some(from)
+            && (self.receiving.len() < RECORDS || self.receiving.contains(from))
+    }
+
+    /// The message of such a knock lies in a slot.
+    pub fn passed(&mut self, from: u32, line: Line, number: u64) {
+        if number != 0 && !self.dead.contains(&from) {
+            let ride = self.ride;
+            let peer = self.answer(from, (line, number), 0);
+            peer.be_quiet(line);
+            let due = peer.due(ride);
+            self.due = self.due.into_iter().chain(due).min();
+        }
+    }
+}
+
+/// Of granted frames.
+impl Grants {
+    /// Whether a granted frame may go into a slot at once: no other frame of the line waits for
+    /// one, and take() would accept the frame. `knocks`: it brings a knock.
+    pub fn may_pass_granted(&self, from: u32, line: Line, knocks: bool) -> bool {
+        let accepts = |peer: &Receiving| peer.out[line] > 0 && !(knocks && peer.knocks[line]);
+        self.come[line].is_empty() && self.receiving.get(from).is_some_and(accepts)
+    }
+
+    /// Such a frame lies in a slot. `knock`: the number of the knock that it has brought, and how
+    /// many frames wait behind it. Returns whether serve() must run: it answers this knock, or
+    /// others that wait for the buffer of this frame.
+    pub fn passed_granted(&mut self, from: u32, line: Line, knock: Option<(u64, usize)>) -> bool {
+        let Some(peer) = self.receiving.get_mut(from) else { return false };
+        peer.out[line] -= 1;
+        self.free[line] += 1;
+        if let Some((number, demand)) = knock {
+            peer.knocks[line] = true;
+            let knock = Knock { number, demand, first: None };
+            self.knocking[line].push_back(Knocking { from, knock, frame: None });
+        } else if !peer.is_needed() {
+            self.receiving.remove(from);
+        }
+        let serves = !self.is_idle(line);
+        self.served_all &= !serves;
+        serves
+    }
+}
