@@ -101,7 +101,7 @@ WIRE = c_tests/run --build $(BUILD)
 MODULE_TESTS = am_sizes am_long rma_write_sizes rma_read_sizes rma_signal_order rma_pieces rma_completions region_stale_key wait_word_wakes \
 	peer_node peer_unmapped flush park
 # The other tests that docs/memory-model.md names, tests of all kinds of memory and contexts, and tests of llcl_query_peer.
-MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_*|within_others|callback_tree|$(PEER_TESTS)
+MODEL_TESTS = memory_model|local_address|threads_flush|threads_mixed|exchange_is_a_fence|context_*|duplicate_hub_leaves|within_others|callback_tree|$(PEER_TESTS)
 PEER_TESTS = connect_try|life_query|remote_pointer|window
 PROCESS_TESTS = am_sizes am_flood_both am_waits_asleep am_within_full rma_waits_asleep peer_node flush
 # A rank of theirs is killed; the ranks are on three nodes that the module datagram joins.
@@ -121,6 +121,8 @@ check-wire: check-wire-library
 		{ echo "$@: $$test over the module trivial"; exit 1; }; done
 	for test in $(PROCESS_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) $(BUILD)/bin/llcl-run --timeout 60 -n 2 $(BUILD)/c_tests/$$test || \
 		{ echo "$@: $$test over the module datagram"; exit 1; }; done
+	LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_NODE_ID=0,0,1,1 $(BUILD)/bin/llcl-run --timeout 60 -n 4 \
+		$(BUILD)/c_tests/duplicate_hub_leaves || { echo "$@: duplicate_hub_leaves over the module datagram"; exit 1; }
 	for test in $(KILL_TESTS); do LLCL_TRANSPORT=datagram $(BY_MODULE) LLCL_NODE_ID=0,0,1,1,2 LLCL_RUN=$(abspath $(BUILD))/bin/llcl-run \
 		timeout 150 $(BUILD)/c_tests/$$test 12 || { echo "$@: $$test over the module datagram"; exit 1; }; done
 	mkdir -p $(BUILD)/wire/refusing

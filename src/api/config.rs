@@ -76,7 +76,8 @@ pub type llcl_abort_fn = Option<unsafe extern "C" fn(data: *mut c_void, exit_cod
 /// user. The lowest rank of each machine does there what llcl-run does for its own jobs, also after
 /// it has left: if its process ends before the other ranks of the machine have left, they learn
 /// that all ranks have died. If ranks are on several machines, they learn this two seconds after
-/// that rank has left.
+/// that rank has left, and ranks of other machines then learn that these ranks have left. Two
+/// seconds after rank 0 has left, all ranks learn that all have died.
 #[repr(C)]
 pub struct llcl_bootstrap_t {
     /// Bytes of this struct, as LLCL_BOOTSTRAP_INIT sets it.

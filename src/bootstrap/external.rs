@@ -22,7 +22,7 @@ use crate::util::machine::{boot_id, chosen_node};
 use crate::util::rendezvous::{Secret, connect, listen, secret, user};
 use crate::util::socket::{self, Room, Wake};
 use crate::util::status::{Error, Result, Status};
-pub use host::Carry;
+pub use host::{Carry, Relay};
 pub(super) use host::{Host as HubThread, HubRequests, LEAVE_GRACE};
 use host::{Host, hello};
 use std::os::fd::{AsFd, OwnedFd};

@@ -234,7 +234,7 @@ impl Hub {
     }
 
     /// Whether a rank has left or has died.
-    fn is_gone(&self, rank: u32) -> bool {
+    pub fn is_gone(&self, rank: u32) -> bool {
         self.departed[rank as usize] || self.rules.is_gone(rank)
     }
 

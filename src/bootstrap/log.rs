@@ -18,7 +18,8 @@ const HEAD: usize = 8;
 /// Bytes before an entry's own.
 const ENTRY: usize = 8;
 
-/// A request of a rank, as its hub has received it. Without bytes: the rank has died.
+/// A request of a rank, as its hub has received it. Without bytes: the rank has died or, if it had
+/// left before and its hub decides on the order, that hub has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub rank: u32,
@@ -43,6 +44,8 @@ pub struct Log {
     /// The hub of each rank.
     hubs: Arc<[u32]>,
     links: BTreeMap<u32, Link>,
+    /// Hubs that have ended, until take_ended() has taken them.
+    ended: Vec<u32>,
     /// The deciding hub has ended: no entry comes any more.
     cut_off: bool,
 }
@@ -51,7 +54,7 @@ impl Log {
     /// That of hub `me`.
     pub fn new(me: u32, hubs: Arc<[u32]>) -> Log {
         let links = peers_of(me, &hubs).into_iter().map(|hub| (hub, Link::default())).collect();
-        Log { me, hubs, links, cut_off: false }
+        Log { me, hubs, links, ended: Vec::new(), cut_off: false }
     }
 
     /// Whether a rank is one of this hub's.
@@ -64,9 +67,29 @@ impl Log {
         (0..).zip(&*self.hubs).filter(|it| *it.1 == hub).map(|it| it.0).collect()
     }
 
+    /// The rank in whose process this hub runs.
+    pub fn me(&self) -> u32 {
+        self.me
+    }
+
+    /// The hubs with which this one exchanges packets.
+    pub fn others(&self) -> Vec<u32> {
+        self.links.keys().copied().collect()
+    }
+
+    /// The hubs that have ended since the last call: all of their ranks are gone.
+    pub fn take_ended(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.ended)
+    }
+
     /// Whether this hub decides on the order.
     pub fn decides(&self) -> bool {
-        self.hubs.first() == Some(&self.me)
+        self.is_deciding(self.me)
+    }
+
+    /// Whether the hub in the process of a rank decides on the order.
+    pub fn is_deciding(&self, rank: u32) -> bool {
+        self.hubs.first() == Some(&rank)
     }
 
     /// Enters a request of a rank of this hub. Returns the entries to apply now.
@@ -139,6 +162,7 @@ impl Log {
     pub fn retire(&mut self, is_gone: impl Fn(u32) -> bool) {
         let hubs = &self.hubs;
         let lives = |hub: u32| (0..).zip(&**hubs).any(|(rank, of)| *of == hub && !is_gone(rank));
+        self.ended.extend(self.links.keys().filter(|hub| !lives(**hub)));
         self.links.retain(|hub, _| lives(*hub));
     }
 }

@@ -17,7 +17,7 @@ mod rules;
 mod wanted;
 mod world;
 
-pub use external::{Abort, Carry, Handed};
+pub use external::{Abort, Carry, Handed, Relay};
 pub use protocol::{MAX_BLOB, MAX_RANKS};
 pub use world::World;
 
@@ -181,8 +181,8 @@ impl Bootstrap {
         }
     }
 
-    /// Sets the function by which the hub in this process, if there is one, sends packets to other
-    /// hubs. The receiving process calls relayed().
+    /// Sets the function by which the hub in this process, if there is one, speaks to other hubs.
+    /// The receiving process calls relayed().
     pub fn carry_by(&self, carry: Carry) {
         if let Some(hub_requests) = &self.hub_requests {
             hub_requests.carry_by(carry);

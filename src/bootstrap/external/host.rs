@@ -29,8 +29,16 @@ const PAUSE_MS: i32 = 10;
 /// Most connections at one time over which no rank has sent its hello.
 const MOST_UNKNOWN: usize = 64;
 
-/// A function that sends a packet to the hub in the process of that rank.
-pub type Carry = Box<dyn Fn(u32, Vec<u8>) + Send + Sync>;
+/// What the hub in this process tells the wire about the hub in the process of another rank.
+pub enum Relay {
+    /// It gets this packet.
+    Packet(Vec<u8>),
+    /// Nothing more is expected of it: it has ended, or the hub in this process ends.
+    Over,
+}
+
+/// A function that tells the wire about the hub in the process of that rank.
+pub type Carry = Box<dyn Fn(u32, Relay) + Send + Sync>;
 
 /// Requests of other threads of the process to the hub's thread.
 #[derive(Default)]
@@ -228,17 +236,40 @@ impl Acceptor {
     }
 }
 
-/// Serves the ranks of this machine. `me`: the rank in whose process it runs. `several`: there are
-/// other machines.
-fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
-    let (mut until, mut carry): (Option<Instant>, Option<Carry>) = (None, None);
+/// Serves the ranks of this machine until the hub ends, and tells the other hubs so. `me`: the rank
+/// in whose process it runs. `several`: there are other machines.
+fn serve(mut hub: Hub, place: (u32, bool), hub_requests: &HubRequests) {
+    let mut carry = None;
+    serve_ranks(&mut hub, &mut carry, place, hub_requests);
+    hub.say_end();
+    speak(&mut hub, carry.as_ref());
+    // If the rank of this process has left, its endpoint ends now, behind the hub's last packets,
+    // which a fence might drop.
+    if let Some(carry) = carry.filter(|_| !hub.is_gone(place.0)) {
+        hub.others().into_iter().for_each(|other| carry(other, Relay::Over));
+    }
+}
+
+/// Sends the packets for other hubs, and says which of these have ended.
+fn speak(hub: &mut Hub, carry: Option<&Carry>) {
+    let Some(carry) = carry else { return };
+    hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, Relay::Packet(packet)));
+    hub.take_ended().into_iter().for_each(|other| carry(other, Relay::Over));
+}
+
+/// Returns when the hub must end.
+fn serve_ranks(
+    hub: &mut Hub,
+    carry: &mut Option<Carry>,
+    (me, several): (u32, bool),
+    hub_requests: &HubRequests,
+) {
+    let mut until: Option<Instant> = None;
     let mut has_left = false;
     // Ranks that have closed their connections, and how long their processes may go on.
     let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
     loop {
-        if let Some(carry) = &carry {
-            hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
-        }
+        speak(hub, carry.as_ref());
         if hub.is_over() {
             return;
         }
@@ -269,7 +300,7 @@ fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
             if pending.leaving && several {
                 until.get_or_insert(Instant::now() + LEAVE_GRACE);
             }
-            carry = pending.carry.or(carry);
+            *carry = pending.carry.or(carry.take());
             if let Some(cards) = &pending.cards {
                 hub.far_cards(cards);
             }
@@ -281,10 +312,8 @@ fn serve(mut hub: Hub, (me, several): (u32, bool), hub_requests: &HubRequests) {
         for event in events {
             match event {
                 Event::Abort { rank, code, grace_ms } => {
-                    if let Some(carry) = &carry {
-                        hub.take_relays().into_iter().for_each(|(to, packet)| carry(to, packet));
-                    }
-                    end_all(&mut hub, me, (rank, code, grace_ms), has_left);
+                    speak(hub, carry.as_ref());
+                    end_all(hub, me, (rank, code, grace_ms), has_left);
                 }
                 Event::Closed { rank } => closed.push_back((Instant::now() + CLOSE_GRACE, rank)),
                 // The hub has killed it.

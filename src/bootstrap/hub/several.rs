@@ -79,6 +79,23 @@ impl Hub {
         }
     }
 
+    /// This hub ends. The ranks that it leaves behind cannot reach those of other machines any
+    /// more. They count as left, since they may live on in other contexts. If this hub decides on
+    /// the order of the log, the log ends.
+    pub fn say_end(&mut self) {
+        let ranks = 0..self.departed.len() as u32;
+        let near = |rank| self.log.as_ref().is_some_and(|log| log.is_near(rank));
+        let left: Vec<u32> = ranks.filter(|rank| near(*rank) && !self.is_gone(*rank)).collect();
+        let Some(log) = self.log.as_mut().filter(|log| !log.is_cut_off()) else { return };
+        // Nothing is applied here: the ranks of this machine notice the end of the hub.
+        for rank in left {
+            log.submit(Entry { rank, packet: Request::Leave.encode(0) });
+        }
+        if log.decides() {
+            log.submit(Entry { rank: log.me(), packet: Vec::new() });
+        }
+    }
+
     /// The cards of ranks of other machines, by rank.
     pub fn far_cards(&mut self, cards: &[Vec<u8>]) {
         self.rules.far_cards(cards);
@@ -90,6 +107,16 @@ impl Hub {
         self.log.as_mut().map(Log::take_outgoing).unwrap_or_default()
     }
 
+    /// The hubs with which this one exchanges packets.
+    pub fn others(&self) -> Vec<u32> {
+        self.log.as_ref().map(Log::others).unwrap_or_default()
+    }
+
+    /// The hubs of other machines that have ended since the last call.
+    pub fn take_ended(&mut self) -> Vec<u32> {
+        self.log.as_mut().map(Log::take_ended).unwrap_or_default()
+    }
+
     /// Whether all ranks of this machine have left or have died.
     pub(super) fn near_ones_are_gone(&self, log: &Log) -> bool {
         (0..self.departed.len() as u32).all(|rank| !log.is_near(rank) || self.is_gone(rank))
@@ -99,6 +126,9 @@ impl Hub {
         let (any, mut wrong) = (!entries.is_empty(), Vec::new());
         for Entry { rank, packet } in entries {
             if packet.is_empty() {
+                let ends = self.rules.is_gone(rank);
+                let log = self.log.as_mut().filter(|log| ends && log.is_deciding(rank));
+                log.into_iter().for_each(Log::cut_off);
                 self.rules.gone(rank, false);
                 continue;
             }

@@ -241,3 +241,51 @@ fn a_hub_whose_process_has_ended_takes_its_ranks_along() {
     machines.hubs[1].lost(0);
     assert!(machines.hubs[1].is_over());
 }
+
+/// The departure of a rank is heard at once, though its hub goes on; when that hub ends, the ranks
+/// that it leaves behind have left for those of other machines.
+#[test]
+fn a_hub_that_ends_tells_whom_it_leaves_behind() {
+    let mut machines = Machines::start();
+    say(&machines.ends[0], 5, &Request::Fence);
+    say(&machines.ends[1], 6, &Request::Exchange { total: 0, offset: 0, bytes: Vec::new() });
+    say(&machines.ends[2], 0, &Request::Leave);
+    machines.turn();
+    for end in [0, 1, 3] {
+        assert_eq!(receive(&machines.ends[end]), Some((0, gone(2, true))));
+    }
+    assert!(matches!(receive(&machines.ends[1]), Some((6, Reply::Answer { status: -4, .. }))));
+    assert_eq!(machines.hubs[0].take_ended(), []);
+    // The hub still serves its other rank.
+    say(&machines.ends[3], 7, &Request::Exchange { total: 0, offset: 0, bytes: Vec::new() });
+    machines.turn();
+    assert!(matches!(receive(&machines.ends[3]), Some((7, Reply::Answer { status: -4, .. }))));
+    machines.hubs[1].say_end();
+    machines.turn();
+    for end in &machines.ends[..2] {
+        assert_eq!(receive(end), Some((0, gone(3, true))));
+    }
+    assert_eq!(machines.hubs[0].take_ended(), [2]);
+    say(&machines.ends[1], 8, &Request::Fence);
+    machines.turn();
+    for (rank, token) in [(0, 5), (1, 8)] {
+        let answer = Reply::Answer { status: 0, bytes: Vec::new() };
+        assert_eq!(receive(&machines.ends[rank]), Some((token, answer)));
+    }
+}
+
+#[test]
+fn without_the_hub_that_decides_no_other_goes_on() {
+    let mut machines = Machines::start();
+    say(&machines.ends[0], 0, &Request::Leave);
+    say(&machines.ends[1], 0, &Request::Leave);
+    say(&machines.ends[2], 5, &Request::Fence);
+    machines.turn();
+    assert!(!machines.hubs[0].is_over() && !machines.hubs[1].is_over());
+    machines.hubs[0].say_end();
+    machines.turn();
+    assert!(machines.hubs[1].is_over());
+    // It says nothing to a hub that has ended.
+    machines.hubs[1].say_end();
+    assert!(machines.hubs[1].take_relays().is_empty());
+}

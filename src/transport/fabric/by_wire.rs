@@ -216,7 +216,7 @@ pub(super) fn join(
     let opened = open(&name, (me, size), bootstrap.foreign()).map_err(because(&why))?;
     let wire =
         Endpoint::join((me, size), opened.into(), medium, deliver, News { relayed, failed })?;
-    bootstrap.carry_by(wire.relay());
+    bootstrap.carry_by(wire.relay(&bootstrap.other_hubs()));
     wire.set_ring(Box::new(move |sleeper| match sleeper {
         Sleeper::Progress => rung.control().bell().ring(),
         Sleeper::Handlers => rung.control().message_head().requests.bell().ring(),

@@ -9,6 +9,7 @@
 
 mod closing;
 mod helpers;
+mod hubs;
 mod news;
 mod polling;
 mod signals;
@@ -33,6 +34,7 @@ use crate::util::socket::{Wake, interest, poll_for};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet, this_thread};
 use helpers::{Helper, Helpers};
+use hubs::Hubs;
 pub use news::{Deliver, News, Signalled, Unreachable};
 #[cfg(test)]
 pub use news::{no_news, no_slot};
@@ -105,8 +107,7 @@ struct State {
     /// Room that threads have asked for, and that has not come since.
     asked: Vec<Asked>,
     relayed: Box<dyn Fn(u32, Vec<u8>) + Send>,
-    /// A hub in this process sends to others.
-    relays: bool,
+    hubs: Hubs,
     /// Received answers and replies that have found no slot.
     asides: Answers,
     /// Peers that the wire does not reach any more, each with the time at which it is reported as
@@ -204,7 +205,7 @@ impl State {
     }
 
     /// Whether the wire has lost a peer. A dead peer need not be lost: the hub in the process of a
-    /// rank that has left may still serve its machine, and packets to it are sent.
+    /// rank that has left may still serve its machine, and packets to it are sent (`hubs`).
     fn is_lost(&self, peer: u32) -> bool {
         self.lost.iter().any(|(lost, _)| *lost == peer)
     }
@@ -351,7 +352,7 @@ impl Endpoint {
             ends: Vec::new(),
             out: Out::new(),
             abandoned: Vec::new(),
-            relays: false,
+            hubs: Hubs::default(),
             failure: None,
             asleep: Asleep::No,
             over: false,
@@ -401,16 +402,16 @@ impl Endpoint {
         all
     }
 
-    /// Gives up a peer that has died: discards the frames for it, and asks the wire for a fence.
+    /// Gives up a peer that has died or left: discards the frames for it, and asks the wire for a
+    /// fence (see `hubs`).
     pub fn mark_dead(&self, peer: u32) {
         let mut state = self.shared.lock();
         state.grants.mark_dead(peer);
         state.tickets.iter_mut().for_each(|tickets| tickets.mark_dead(peer));
         state.receipts.mark_dead(peer);
-        state.outgoing.discard(peer);
         let lost = state.lost.iter_mut().filter(|(lost, _)| *lost == peer);
         lost.for_each(|(_, until)| *until = None);
-        state.lane.fence(peer);
+        state.cut(peer);
         drop(state);
         self.shared.wake.wake();
     }

@@ -349,11 +349,25 @@ impl Outgoing {
     /// Drops the frames for a peer that the lane has not taken. Those that it has taken stay until
     /// done(). Nothing more is added for the peer in the classes of knocks.
     pub fn discard(&mut self, peer: u32) {
+        self.close_knocks(peer);
+        self.drop_queues(|(to, _)| to == peer);
+    }
+
+    /// As discard(), but frames of [`CLASS_ANSWER`] stay, in which packets of hubs travel.
+    pub fn discard_but_answers(&mut self, peer: u32) {
+        self.close_knocks(peer);
+        self.drop_queues(|(to, class)| to == peer && class != CLASS_ANSWER);
+    }
+
+    fn close_knocks(&mut self, peer: u32) {
         for class in CLASS_KNOCKS {
             let open = self.open.remove(&(peer, class)).unwrap_or(0);
             self.opened[class as usize] -= open;
         }
-        self.queues.retain(|queue| queue.to.0 != peer);
+    }
+
+    fn drop_queues(&mut self, of: impl Fn(To) -> bool) {
+        self.queues.retain(|queue| !of(queue.to));
         self.count = self.queues.iter().map(|queue| queue.frames.len()).sum();
     }
 

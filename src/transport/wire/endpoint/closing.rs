@@ -43,7 +43,7 @@ impl Endpoint {
             return;
         }
         let waits = |state: MutexGuard<'_, State>| {
-            state.relays && state.failure.is_none() && state.outgoing.waiting() > 0
+            state.hubs.has_sent && state.failure.is_none() && state.outgoing.waiting() > 0
         };
         let limit = Instant::now() + DRAIN;
         while waits(self.shared.lock()) && Instant::now() < limit {

@@ -3,9 +3,7 @@
 use super::Endpoint;
 use crate::transport::frame::{Class, Frame};
 use crate::transport::remote::Signal;
-use crate::transport::wire::grants::Packet;
 use crate::util::status::{Error, Status};
-use std::sync::Arc;
 
 /// Writes a frame from a rank into one of this rank's slots. False: no slot is free.
 pub type Deliver = Box<dyn Fn(u32, Class, &Frame) -> bool + Send + Sync>;
@@ -37,19 +35,6 @@ impl Endpoint {
     /// Sets the callback for unreachable peers. The first call counts.
     pub fn on_unreachable(&self, report: Unreachable) {
         let _ = self.shared.unreachable.set(Box::new(report));
-    }
-
-    /// A function that sends a packet of this process's hub to the hub in a rank's process. It does
-    /// nothing when the endpoint is gone.
-    pub fn relay(&self) -> Box<dyn Fn(u32, Vec<u8>) + Send + Sync> {
-        let end = Arc::downgrade(&self.shared);
-        Box::new(move |to, packet| {
-            if let Some(shared) = end.upgrade() {
-                let mut state = shared.lock();
-                state.relays = true;
-                shared.send_and_wake(state, vec![(to, Packet::Relayed(packet))]);
-            }
-        })
     }
 
     /// The error with which the wire has failed, if it has.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::bootstrap::Relay;
 use crate::transport::CHUNK;
 use crate::transport::frame::LARGEST;
 use crate::transport::remote::{Posting, Stopped, What};
@@ -124,6 +125,10 @@ pub(super) trait Around: Send {
         self.inner().poll(events)
     }
 
+    fn fence(&mut self, peer: u32) {
+        self.inner().fence(peer);
+    }
+
     fn close(&mut self, drain: Duration) -> Result<()> {
         self.inner().close(drain)
     }
@@ -160,7 +165,7 @@ impl<L: Around> WireLane for L {
     }
 
     fn fence(&mut self, peer: u32) {
-        self.inner().fence(peer);
+        Around::fence(self, peer);
     }
 
     fn close(&mut self, drain: Duration) -> Result<()> {
@@ -288,7 +293,7 @@ fn a_peer_that_the_wire_has_lost_is_reported_after_the_patience() {
         let nothing_is_sent = || {
             put(&end, 1, Class::Lib, 2, 8);
             put(&end, 1, Class::Answers, 3, 8);
-            end.relay()(1, vec![1; 8]);
+            end.relay(&[1])(1, Relay::Packet(vec![1; 8]));
             read();
             assert_eq!(given.load(Ordering::Relaxed), 0);
         };
@@ -308,45 +313,6 @@ fn a_peer_that_the_wire_has_lost_is_reported_after_the_patience() {
     }
 }
 
-/// Two connected endpoints. What the first one relays to the second is heard by the receiver.
-fn relaying(seed: u64) -> (Endpoint, Endpoint, Receiver<(u32, Vec<u8>)>) {
-    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(seed)).unwrap());
-    let [wire, other]: [Arc<dyn Wire>; 2] = [Arc::new(wire), Arc::new(other)];
-    let (relayed, hears) = channel();
-    let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
-    let news = News { relayed, ..no_news() };
-    let card = other.card().unwrap();
-    let end = Endpoint::join((0, 2), wire, MEDIUM, no_slot(), no_news()).unwrap();
-    let hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
-    end.connect(1, &card).unwrap();
-    (end, hub, hears)
-}
-
-/// Packets for a hub are sent although the rank in whose process it runs is dead.
-#[test]
-fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
-    let (end, _hub, hears) = relaying(1);
-    end.mark_dead(1);
-    end.relay()(1, vec![7; 8]);
-    assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![7; 8])));
-}
-
-/// The process of a hub may close the wire behind the hub's last packet.
-#[test]
-fn what_a_hub_says_last_is_sent_before_the_wire_is_closed() {
-    const PACKETS: u8 = 100;
-    for seed in 1..=10 {
-        let (end, _hub, hears) = relaying(seed);
-        let relay = end.relay();
-        (0..PACKETS).for_each(|number| relay(1, vec![number; 4000]));
-        drop(end);
-        let hear = |_| hears.recv_timeout(Duration::from_secs(10)).map(|(_, packet)| packet[0]);
-        let mut heard: Vec<u8> = (0..PACKETS).map_while(|number| hear(number).ok()).collect();
-        heard.sort_unstable();
-        assert!(heard.into_iter().eq(0..PACKETS), "seed {seed}: not each packet once");
-    }
-}
-
 /// The polling thread's callback for an unreachable peer may drop the endpoint, and the thread then
 /// continues its loop; a hub may send at that time. Neither may use the closed lane.
 #[test]
@@ -355,10 +321,10 @@ fn nothing_is_asked_of_a_lane_that_is_closed() {
     let fragile = fragile(wire, Arc::default(), Arc::default());
     let end = Endpoint::without_thread((0, 2), fragile, MEDIUM, no_slot(), no_news()).unwrap();
     end.connect(1, &other.card().unwrap()).unwrap();
-    let (shared, relay) = (end.shared.clone(), end.relay());
+    let (shared, relay) = (end.shared.clone(), end.relay(&[1]));
     drop(end);
     shared.sleep(&mut SHORTEST.clone());
-    relay(1, vec![1; 8]);
+    relay(1, Relay::Packet(vec![1; 8]));
 }
 
 /// The endpoint drops malformed frames and handles the correct frame after them.

@@ -1,0 +1,72 @@
+//! The hubs of other machines, with which a hub in this process exchanges packets.
+//!
+//! A hub goes on for some time after the rank in whose process it runs has left, and after a fence
+//! the wire carries nothing more from that process. So the fence waits until that hub has ended.
+
+use super::{Endpoint, Packet, State};
+use crate::bootstrap::{Carry, Relay};
+use std::sync::Arc;
+
+/// See the head of the file.
+#[derive(Default)]
+pub(super) struct Hubs {
+    /// The ranks in whose processes they run, until they end. True: mark_dead() was called.
+    heard: Vec<(u32, bool)>,
+    /// The hub in this process has sent a packet.
+    pub has_sent: bool,
+}
+
+impl Hubs {
+    /// Notes a dead peer. True: a hub in its process may have more to say.
+    fn defers(&mut self, peer: u32) -> bool {
+        let hub = self.heard.iter_mut().find(|(hub, _)| *hub == peer);
+        hub.map(|(_, dead)| *dead = true).is_some()
+    }
+
+    /// The hub in a peer's process has ended. Returns whether the peer is dead.
+    fn over(&mut self, peer: u32) -> bool {
+        let at = self.heard.iter().position(|(hub, _)| *hub == peer);
+        at.is_some_and(|at| self.heard.swap_remove(at).1)
+    }
+}
+
+impl State {
+    /// Discards the frames for a dead peer, and asks the wire for a fence. If a hub in the peer's
+    /// process is heard, the packets for it stay, and the fence waits for its end.
+    pub(super) fn cut(&mut self, peer: u32) {
+        if self.hubs.defers(peer) {
+            return self.outgoing.discard_but_answers(peer);
+        }
+        self.outgoing.discard(peer);
+        self.lane.fence(peer);
+    }
+}
+
+impl Endpoint {
+    /// A function by which the hub in this process speaks to the hub in a rank's process. It does
+    /// nothing when the endpoint is gone. `hubs`: the ranks in whose processes those hubs run.
+    pub fn relay(&self, hubs: &[u32]) -> Carry {
+        self.shared.lock().hubs.heard = hubs.iter().map(|hub| (*hub, false)).collect();
+        let end = Arc::downgrade(&self.shared);
+        Box::new(move |hub, relay| {
+            let Some(shared) = end.upgrade() else { return };
+            let mut state = shared.lock();
+            match relay {
+                Relay::Packet(packet) => {
+                    state.hubs.has_sent = true;
+                    shared.send_and_wake(state, vec![(hub, Packet::Relayed(packet))]);
+                }
+                Relay::Over => {
+                    if state.hubs.over(hub) && !state.closed {
+                        state.cut(hub);
+                        drop(state);
+                        shared.wake.wake();
+                    }
+                }
+            }
+        })
+    }
+}
+
+#[cfg(all(test, feature = "simulated", not(loom)))]
+mod tests;

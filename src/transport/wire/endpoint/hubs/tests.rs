@@ -1,0 +1,106 @@
+use super::super::tests::{Around, BoxedLane, Wrapped};
+use super::super::*;
+use crate::bootstrap::Relay;
+use crate::transport::wire::simulated::{Nature, Simulated};
+use std::sync::mpsc::{Receiver, channel};
+
+const MEDIUM: usize = 4096;
+
+/// Two connected endpoints. What the first one relays to the second is heard by the receiver.
+fn relaying(seed: u64) -> (Endpoint, Endpoint, Receiver<(u32, Vec<u8>)>) {
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(seed)).unwrap());
+    let [wire, other]: [Arc<dyn Wire>; 2] = [Arc::new(wire), Arc::new(other)];
+    let (relayed, hears) = channel();
+    let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
+    let news = News { relayed, ..no_news() };
+    let card = other.card().unwrap();
+    let end = Endpoint::join((0, 2), wire, MEDIUM, no_slot(), no_news()).unwrap();
+    let hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
+    end.connect(1, &card).unwrap();
+    (end, hub, hears)
+}
+
+/// Packets for a hub are sent although the rank in whose process it runs is dead.
+#[test]
+fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
+    let (end, _hub, hears) = relaying(1);
+    end.mark_dead(1);
+    end.relay(&[1])(1, Relay::Packet(vec![7; 8]));
+    assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![7; 8])));
+}
+
+/// The process of a hub may close the wire behind the hub's last packet.
+#[test]
+fn what_a_hub_says_last_is_sent_before_the_wire_is_closed() {
+    const PACKETS: u8 = 100;
+    for seed in 1..=10 {
+        let (end, _hub, hears) = relaying(seed);
+        let relay = end.relay(&[1]);
+        (0..PACKETS).for_each(|number| relay(1, Relay::Packet(vec![number; 4000])));
+        drop(end);
+        let hear = |_| hears.recv_timeout(Duration::from_secs(10)).map(|(_, packet)| packet[0]);
+        let mut heard: Vec<u8> = (0..PACKETS).map_while(|number| hear(number).ok()).collect();
+        heard.sort_unstable();
+        assert!(heard.into_iter().eq(0..PACKETS), "seed {seed}: not each packet once");
+    }
+}
+
+/// What waits for the lane when the rank leaves is sent, too: without one packet the hub that gets
+/// the others applies none of them.
+#[test]
+fn what_a_hub_has_said_outlives_the_rank_of_the_other() {
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
+    let (relayed, hears) = channel();
+    let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
+    let news = News { relayed, ..no_news() };
+    let card = other.card().unwrap();
+    let end = Endpoint::join((0, 2), Arc::new(wire), MEDIUM, no_slot(), no_news()).unwrap();
+    let _hub = Endpoint::join((1, 2), Arc::new(other), MEDIUM, no_slot(), news).unwrap();
+    let relay = end.relay(&[1]);
+    relay(1, Relay::Packet(vec![1; 8]));
+    assert_eq!(end.shared.lock().outgoing.waiting(), 1, "it is not connected");
+    end.mark_dead(1);
+    relay(1, Relay::Packet(vec![2; 8]));
+    end.connect(1, &card).unwrap();
+    for byte in [1, 2] {
+        assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![byte; 8])));
+    }
+}
+
+/// Notes the fences.
+struct Fences {
+    lane: BoxedLane,
+    of: Arc<Mutex<Vec<u32>>>,
+}
+
+impl Around for Fences {
+    fn inner(&mut self) -> &mut dyn WireLane {
+        &mut *self.lane
+    }
+
+    fn fence(&mut self, peer: u32) {
+        self.of.lock().unwrap().push(peer);
+        self.lane.fence(peer);
+    }
+}
+
+/// Behind a fence a wire may carry nothing more of the process.
+#[test]
+fn the_fence_of_a_process_waits_for_the_end_of_its_hub() {
+    let of: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let noted = of.clone();
+    let wrap = Box::new(move |lane| Box::new(Fences { lane, of: noted.clone() }) as _);
+    let wire = Arc::new(Wrapped { wire: Simulated::new(0, Nature::of(1)).unwrap(), wrap });
+    let end = Endpoint::without_thread((0, 5), wire, MEDIUM, no_slot(), no_news()).unwrap();
+    let fences = || of.lock().unwrap().clone();
+    let relay = end.relay(&[1, 2]);
+    [1, 3].iter().for_each(|rank| end.mark_dead(*rank));
+    assert_eq!(fences(), [3], "no hub runs at rank 3");
+    relay(1, Relay::Over);
+    assert_eq!(fences(), [3, 1]);
+    relay(2, Relay::Over);
+    assert_eq!(fences(), [3, 1], "rank 2 lives");
+    end.mark_dead(2);
+    relay(2, Relay::Over);
+    assert_eq!(fences(), [3, 1, 2]);
+}
