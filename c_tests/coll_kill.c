@@ -44,7 +44,7 @@ static struct coll_case nth_case(const struct rank *rank, uint32_t i)
 static int too_late(struct rank *rank)
 {
     uint64_t killed = word_get(rank->control.words);
-    return killed && now_ns() > (int64_t)killed + SECOND;
+    return killed && now_ns() > (int64_t)killed + KILL_PATIENCE;
 }
 
 static llcl_status_t wait_for(struct rank *rank, struct coll_run *run)
@@ -57,7 +57,7 @@ static llcl_status_t wait_for(struct rank *rank, struct coll_run *run)
             sched_yield();
         if (status > 0 || status == LLCL_ERR_TIMEOUT)
             if (too_late(rank) || now_ns() > give_up)
-                test_fail(__FILE__, __LINE__, "a second after the death a round is still open");
+                test_fail(__FILE__, __LINE__, "long after the death a round is still open");
     } while (status > 0 || status == LLCL_ERR_TIMEOUT);
     return status;
 }
@@ -129,7 +129,7 @@ static int makes_plans(const struct rank *rank)
 /* Another survivor may have told the plans first; the kernel tells everybody soon. */
 static void hears_of_the_death(const struct rank *rank)
 {
-    int64_t end = now_ns() + SECOND;
+    int64_t end = now_ns() + KILL_PATIENCE;
     while (llcl_peer_alive(rank->context, rank->victim) == LLCL_OK && now_ns() < end)
         usleep(200);
     CHECK_STATUS(llcl_peer_alive(rank->context, rank->victim), LLCL_ERR_PEER_DEAD);
@@ -147,7 +147,7 @@ static int64_t survive(struct rank *rank)
         if (dead && !known)
             known = now_ns();
     } while (agree(rank, dead > 0) < RANKS - 1);
-    CHECK(word_reaches(rank->control.words, 1, SECOND));
+    CHECK(word_reaches(rank->control.words, 1, KILL_PATIENCE));
     hears_of_the_death(rank);
     for (i = 0; i < PLANS && !makes_plans(rank); i++) {
         CHECK_STATUS(llcl_coll_start(rank->plans[i].plan), LLCL_ERR_PEER_DEAD);

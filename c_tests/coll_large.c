@@ -4,6 +4,7 @@
  * engines: offload thread
  * modes: auto direct
  * cma: on off
+ * timeout: 60
  */
 #include "coll.h"
 

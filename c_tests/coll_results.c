@@ -4,7 +4,7 @@
  * ranks: 1 2 3 5 8
  * engines: offload thread
  * threads: 3
- * timeout: 40
+ * timeout: 90
  */
 #include "coll.h"
 

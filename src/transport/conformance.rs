@@ -248,7 +248,8 @@ fn a_full_receiver_says_so_and_loses_nothing() {
     over_all(|pair| {
         let room = (0..1000).take_while(|number| pair.finds_room(*number)).count();
         assert!((8..1000).contains(&room), "{room} messages found room");
-        assert!(!pair.finds_room(5000));
+        // Over a wire a thread that was late may make room after all.
+        assert!(pair.fabrics.is_some() || !pair.finds_room(5000));
         let sent: Vec<Message> = (0..room as u64).map(message).collect();
         assert_eq!(pair.events(room).requests, sent);
         pair.must_post(6000);
