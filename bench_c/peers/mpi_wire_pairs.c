@@ -7,8 +7,10 @@
 
 enum { TURNS = 60, POSTS = 20, READS = 100, FIRST = 5, TRANSFERS = 4, WINDOW = 64, LONGEST = 32 << 10, ROUNDS = 3 };
 
-/* Whose calls a turn measures. BARE: those of mpi_wire_bare.c. */
-enum { OURS, THEIRS, BARE, WAYS };
+/* Whose calls a turn measures. BARE: those of mpi_wire_bare.c. Turns of the library and of the MPI
+ * come first, in turn; then those of BARE and of the MPI. Right behind a turn of BARE the others
+ * take another time, since threads have begun and ended. */
+enum { OURS, BARE, THEIRS };
 
 static uint64_t came; /* messages of streams that this rank has handled */
 
@@ -60,16 +62,17 @@ static double read_or_trip(int whose, int rank)
 
 void reads(int rank)
 {
-    double took[WAYS][TURNS];
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int whose = 0; whose < WAYS; whose++) {
-            took[whose][turn] = read_or_trip(whose, rank);
+    for (int whose = OURS; whose <= BARE; whose++) {
+        double took[TURNS], theirs[TURNS];
+        for (int turn = 0; turn < TURNS; turn++) {
+            took[turn] = read_or_trip(whose, rank);
             meet(); /* rank 1 sleeps until then */
+            theirs[turn] = read_or_trip(THEIRS, rank);
+            meet();
         }
-    if (rank == 0) {
-        double theirs = middle(took[THEIRS], TURNS);
-        row("8 B read", middle(took[OURS], TURNS), theirs, "us", "two-sided round trip");
-        row("  by bare messages", middle(took[BARE], TURNS), theirs, "us", "two-sided round trip");
+        if (rank == 0)
+            row(whose == OURS ? "8 B read" : "  by bare messages", middle(took, TURNS), middle(theirs, TURNS), "us",
+                "two-sided round trip");
     }
 }
 
@@ -147,28 +150,35 @@ static void part(const char *what, double *values)
            values[TURNS * 3 / 4], TURNS);
 }
 
+/* The median time of a post or of an MPI_Isend in a turn; see post(). */
+static double turn_of_posts(int whose, int rank, double *own)
+{
+    double took = 0;
+    if (rank == 0)
+        took = post(whose, own);
+    else
+        answer_posts(whose);
+    meet(); /* rank 1 sleeps until then */
+    return took;
+}
+
 void posts(int rank)
 {
-    double took[WAYS][TURNS], own[WAYS][TURNS], more[TURNS];
-    for (int turn = 0; turn < TURNS; turn++) {
-        for (int whose = 0; whose < WAYS; whose++) {
-            if (rank == 0)
-                took[whose][turn] = post(whose, &own[whose][turn]);
-            else
-                answer_posts(whose);
-            meet(); /* rank 1 sleeps until then */
+    for (int whose = OURS; whose <= BARE; whose++) {
+        double took[TURNS], theirs[TURNS], more[TURNS], own[TURNS], empty;
+        for (int turn = 0; turn < TURNS; turn++) {
+            took[turn] = turn_of_posts(whose, rank, &own[turn]);
+            theirs[turn] = turn_of_posts(THEIRS, rank, &empty);
+            more[turn] = took[turn] - theirs[turn];
+            own[turn] -= empty; /* what the clock takes */
         }
-        if (rank == 0) {
-            more[turn] = took[OURS][turn] - took[THEIRS][turn];
-            own[OURS][turn] -= own[THEIRS][turn]; /* what the clock takes */
-            own[BARE][turn] -= own[THEIRS][turn];
+        if (rank == 0 && whose == OURS) {
+            row("8 B, cost of posting", middle(took, TURNS), middle(theirs, TURNS), "ns", "MPI_Isend");
+            part("  more than MPI_Isend", more);
+            part("  outside of its own MPI_Isend", own);
+        } else if (rank == 0) {
+            part("  of a bare post", own);
         }
-    }
-    if (rank == 0) {
-        row("8 B, cost of posting", middle(took[OURS], TURNS), middle(took[THEIRS], TURNS), "ns", "MPI_Isend");
-        part("  more than MPI_Isend", more);
-        part("  outside of its own MPI_Isend", own[OURS]);
-        part("  of a bare post", own[BARE]);
     }
 }
 
@@ -211,16 +221,18 @@ static double bandwidth(int whose, int rank)
 
 void transfers(int rank)
 {
-    double rate[WAYS][TURNS];
-    for (int turn = -1; turn < TURNS; turn++)
-        for (int whose = 0; whose < WAYS; whose++) {
-            rate[whose][turn < 0 ? 0 : turn] = bandwidth(whose, rank) / 1e6;
+    for (int whose = OURS; whose <= BARE; whose++) {
+        double rate[TURNS], theirs[TURNS];
+        for (int turn = -1; turn < TURNS; turn++) {
+            int at = turn < 0 ? 0 : turn;
+            rate[at] = bandwidth(whose, rank) / 1e6;
             meet(); /* rank 1 sleeps until then */
+            theirs[at] = bandwidth(THEIRS, rank) / 1e6;
+            meet();
         }
-    if (rank == 0) {
-        double theirs = middle(rate[THEIRS], TURNS);
-        row("1 MiB, 4 under way", middle(rate[OURS], TURNS), theirs, "MB/s", "MPI_Isend, MPI_Irecv");
-        row("  by bare messages", middle(rate[BARE], TURNS), theirs, "MB/s", "MPI_Isend, MPI_Irecv");
+        if (rank == 0)
+            row(whose == OURS ? "1 MiB, 4 under way" : "  by bare messages", middle(rate, TURNS), middle(theirs, TURNS),
+                "MB/s", "MPI_Isend, MPI_Irecv");
     }
 }
 
