@@ -107,7 +107,7 @@ impl Hub {
         self.log.as_mut().map(Log::take_outgoing).unwrap_or_default()
     }
 
-    /// The hubs with which this one exchanges packets.
+    /// The hubs with which this one exchanges packets, and which have not ended.
     pub fn others(&self) -> Vec<u32> {
         self.log.as_ref().map(Log::others).unwrap_or_default()
     }

@@ -175,16 +175,20 @@ impl State {
     fn mark_lost(&mut self, me: u32, peer: u32, why: &str, out: &mut Out) {
         self.outgoing.discard(peer);
         self.tickets.iter_mut().for_each(|tickets| tickets.lose(peer, out));
-        if !self.grants.is_dead(peer) && self.lost.iter().all(|(lost, _)| *lost != peer) {
-            self.report(me, peer, why);
+        let is_dead = self.grants.is_dead(peer);
+        if (!is_dead || self.hubs.are_heard_from(peer)) && !self.is_lost(peer) {
+            if !is_dead {
+                self.report(me, peer, why);
+            }
             self.lost.push((peer, Some(Instant::now() + PATIENCE)));
         }
+        self.lose_hub(peer);
     }
 
     /// The wire could not send a frame that it had taken. The operation or message of that frame
-    /// cannot end without it, so a living peer is lost.
+    /// cannot end without it, so a living peer is lost, and one that has left with its hub.
     fn frame_failed(&mut self, me: u32, peer: u32, status: Status, out: &mut Out) {
-        if !self.grants.is_dead(peer) {
+        if !self.grants.is_dead(peer) || self.hubs.are_heard_from(peer) {
             self.mark_lost(me, peer, &format!("a frame: {status:?}"), out);
         } else if status != Status::ERR_PEER_DEAD {
             self.report(me, peer, &format!("{status:?}"));

@@ -17,6 +17,11 @@ pub(super) struct Hubs {
 }
 
 impl Hubs {
+    /// Whether a hub runs in a peer's process that has not ended.
+    pub fn are_heard_from(&self, peer: u32) -> bool {
+        self.heard.iter().any(|(hub, _)| *hub == peer)
+    }
+
     /// Notes a dead peer. True: a hub in its process may have more to say.
     fn defers(&mut self, peer: u32) -> bool {
         let hub = self.heard.iter_mut().find(|(hub, _)| *hub == peer);
@@ -40,6 +45,13 @@ impl State {
         self.outgoing.discard(peer);
         self.lane.fence(peer);
     }
+
+    /// The wire has lost a peer, so nobody hears the hub in its process any more.
+    pub(super) fn lose_hub(&mut self, peer: u32) {
+        if self.hubs.over(peer) {
+            self.cut(peer);
+        }
+    }
 }
 
 impl Endpoint {
@@ -57,8 +69,8 @@ impl Endpoint {
                     shared.send_and_wake(state, vec![(hub, Packet::Relayed(packet))]);
                 }
                 Relay::Over => {
-                    if state.hubs.over(hub) && !state.closed {
-                        state.cut(hub);
+                    if !state.closed {
+                        state.lose_hub(hub);
                         drop(state);
                         shared.wake.wake();
                     }

@@ -24,8 +24,9 @@ fn relaying(seed: u64) -> (Endpoint, Endpoint, Receiver<(u32, Vec<u8>)>) {
 #[test]
 fn what_a_hub_says_goes_to_a_process_whose_rank_has_died() {
     let (end, _hub, hears) = relaying(1);
+    let relay = end.relay(&[1]);
     end.mark_dead(1);
-    end.relay(&[1])(1, Relay::Packet(vec![7; 8]));
+    relay(1, Relay::Packet(vec![7; 8]));
     assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![7; 8])));
 }
 
@@ -84,14 +85,19 @@ impl Around for Fences {
     }
 }
 
-/// Behind a fence a wire may carry nothing more of the process.
-#[test]
-fn the_fence_of_a_process_waits_for_the_end_of_its_hub() {
+/// An endpoint, and the peers of which it has asked for a fence.
+fn fencing() -> (Endpoint, Arc<Mutex<Vec<u32>>>) {
     let of: Arc<Mutex<Vec<u32>>> = Arc::default();
     let noted = of.clone();
     let wrap = Box::new(move |lane| Box::new(Fences { lane, of: noted.clone() }) as _);
     let wire = Arc::new(Wrapped { wire: Simulated::new(0, Nature::of(1)).unwrap(), wrap });
-    let end = Endpoint::without_thread((0, 5), wire, MEDIUM, no_slot(), no_news()).unwrap();
+    (Endpoint::without_thread((0, 5), wire, MEDIUM, no_slot(), no_news()).unwrap(), of)
+}
+
+/// Behind a fence a wire may carry nothing more of the process.
+#[test]
+fn the_fence_of_a_process_waits_for_the_end_of_its_hub() {
+    let (end, of) = fencing();
     let fences = || of.lock().unwrap().clone();
     let relay = end.relay(&[1, 2]);
     [1, 3].iter().for_each(|rank| end.mark_dead(*rank));
@@ -103,4 +109,24 @@ fn the_fence_of_a_process_waits_for_the_end_of_its_hub() {
     end.mark_dead(2);
     relay(2, Relay::Over);
     assert_eq!(fences(), [3, 1, 2]);
+}
+
+/// The process of a hub may be killed after its rank has left. What is posted to it must end.
+#[test]
+fn the_fence_of_a_lost_process_waits_for_nothing() {
+    let (end, of) = fencing();
+    let _relay = end.relay(&[1, 2]);
+    let loses = |peer| {
+        let (mut state, mut out) = (end.shared.lock(), Out::new());
+        state.frame_failed(0, peer, Status::ERR_PEER_DEAD, &mut out);
+    };
+    end.mark_dead(1);
+    assert_eq!(*of.lock().unwrap(), []);
+    loses(1);
+    assert_eq!(*of.lock().unwrap(), [1]);
+    assert!(matches!(end.shared.lock().lost[..], [(1, Some(_))]), "the hub here must hear of it");
+    loses(2);
+    assert_eq!(*of.lock().unwrap(), [1], "rank 2 lives");
+    end.mark_dead(2);
+    assert_eq!(*of.lock().unwrap(), [1, 2]);
 }
