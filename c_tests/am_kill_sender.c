@@ -205,6 +205,6 @@ static void run(llcl_context_t *context)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"am_kill_sender", RANKS, 54, am_kill_set_up, run};
+    static const struct kill_plan plan = {"am_kill_sender", RANKS, 54, am_kill_set_up, run, 1};
     return kill_main(&plan, count, arguments);
 }

@@ -80,6 +80,6 @@ static void run(llcl_context_t *context)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"am_soak_kill", RANKS, 18, am_kill_set_up, run};
+    static const struct kill_plan plan = {"am_soak_kill", RANKS, 18, am_kill_set_up, run, 0};
     return kill_main(&plan, count, arguments);
 }

@@ -250,6 +250,6 @@ static void set_up(int round)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"coll_kill", (int)RANKS, 24, set_up, run};
+    static const struct kill_plan plan = {"coll_kill", (int)RANKS, 24, set_up, run, 1};
     return kill_main(&plan, count, arguments);
 }

@@ -89,6 +89,6 @@ static void set_up(int round)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"coll_late_error", 3, 3, set_up, run};
+    static const struct kill_plan plan = {"coll_late_error", 3, 3, set_up, run, 0};
     return kill_main(&plan, count, arguments);
 }

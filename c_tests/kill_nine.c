@@ -185,6 +185,6 @@ static void set_up(int round)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"kill_nine", RANKS, 100, set_up, run};
+    static const struct kill_plan plan = {"kill_nine", RANKS, 100, set_up, run, 1};
     return kill_main(&plan, count, arguments);
 }

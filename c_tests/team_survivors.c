@@ -103,6 +103,6 @@ static void run(llcl_context_t *context)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"team_survivors", RANKS, 12, kill_modes_in_turn, run};
+    static const struct kill_plan plan = {"team_survivors", RANKS, 12, kill_modes_in_turn, run, 0};
     return kill_main(&plan, count, arguments);
 }

@@ -190,8 +190,8 @@ static void run(llcl_context_t *context)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan of_three = {"of three ranks", 3, 6, kill_modes_in_turn, run};
-    static const struct kill_plan of_two = {"of two ranks", 2, 3, kill_modes_in_turn, run};
+    static const struct kill_plan of_three = {"of three ranks", 3, 6, kill_modes_in_turn, run, 0};
+    static const struct kill_plan of_two = {"of two ranks", 2, 3, kill_modes_in_turn, run, 0};
     int bad = getenv("LLCL_RANK") ? 0 : kill_main(&of_three, count, arguments);
     return bad | kill_main(&of_two, count, arguments);
 }

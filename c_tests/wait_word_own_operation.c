@@ -131,6 +131,6 @@ static void set_up(int round)
 
 int main(int count, char **arguments)
 {
-    static const struct kill_plan plan = {"beside a slow peer", 3, 3, set_up, run};
+    static const struct kill_plan plan = {"beside a slow peer", 3, 3, set_up, run, 0};
     return kill_main(&plan, count, arguments);
 }
