@@ -6,17 +6,21 @@ use std::sync::mpsc::{Receiver, channel};
 
 const MEDIUM: usize = 4096;
 
-/// Two connected endpoints. What the first one relays to the second is heard by the receiver.
-fn relaying(seed: u64) -> (Endpoint, Endpoint, Receiver<(u32, Vec<u8>)>) {
+/// Two endpoints that are not connected. The receiver gets what the first one relays to the second.
+fn apart(seed: u64) -> (Endpoint, Endpoint, Receiver<(u32, Vec<u8>)>) {
     let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(seed)).unwrap());
-    let [wire, other]: [Arc<dyn Wire>; 2] = [Arc::new(wire), Arc::new(other)];
     let (relayed, hears) = channel();
     let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
     let news = News { relayed, ..no_news() };
-    let card = other.card().unwrap();
-    let end = Endpoint::join((0, 2), wire, MEDIUM, no_slot(), no_news()).unwrap();
-    let hub = Endpoint::join((1, 2), other, MEDIUM, no_slot(), news).unwrap();
-    end.connect(1, &card).unwrap();
+    let end = Endpoint::join((0, 2), Arc::new(wire), MEDIUM, no_slot(), no_news()).unwrap();
+    let hub = Endpoint::join((1, 2), Arc::new(other), MEDIUM, no_slot(), news).unwrap();
+    (end, hub, hears)
+}
+
+/// As apart(), connected.
+fn relaying(seed: u64) -> (Endpoint, Endpoint, Receiver<(u32, Vec<u8>)>) {
+    let (end, hub, hears) = apart(seed);
+    end.connect(1, hub.card()).unwrap();
     (end, hub, hears)
 }
 
@@ -46,23 +50,17 @@ fn what_a_hub_says_last_is_sent_before_the_wire_is_closed() {
     }
 }
 
-/// What waits for the lane when the rank leaves is sent, too: without one packet the hub that gets
-/// the others applies none of them.
+/// Packets that wait for the lane when the rank leaves are sent, too: without one packet the hub
+/// that gets the others applies none of them.
 #[test]
 fn what_a_hub_has_said_outlives_the_rank_of_the_other() {
-    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
-    let (relayed, hears) = channel();
-    let relayed = Box::new(move |from, packet| relayed.send((from, packet)).unwrap());
-    let news = News { relayed, ..no_news() };
-    let card = other.card().unwrap();
-    let end = Endpoint::join((0, 2), Arc::new(wire), MEDIUM, no_slot(), no_news()).unwrap();
-    let _hub = Endpoint::join((1, 2), Arc::new(other), MEDIUM, no_slot(), news).unwrap();
+    let (end, hub, hears) = apart(1);
     let relay = end.relay(&[1]);
     relay(1, Relay::Packet(vec![1; 8]));
     assert_eq!(end.shared.lock().outgoing.waiting(), 1, "it is not connected");
     end.mark_dead(1);
     relay(1, Relay::Packet(vec![2; 8]));
-    end.connect(1, &card).unwrap();
+    end.connect(1, hub.card()).unwrap();
     for byte in [1, 2] {
         assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![byte; 8])));
     }
@@ -111,7 +109,7 @@ fn the_fence_of_a_process_waits_for_the_end_of_its_hub() {
     assert_eq!(fences(), [3, 1, 2]);
 }
 
-/// The process of a hub may be killed after its rank has left. What is posted to it must end.
+/// The process of a hub may be killed after its rank has left. Operations on that rank must end.
 #[test]
 fn the_fence_of_a_lost_process_waits_for_nothing() {
     let (end, of) = fencing();
