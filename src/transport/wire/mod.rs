@@ -168,24 +168,27 @@ impl Command {
     /// The command that sends one piece as a frame. The lane reads `piece` during post() only, and
     /// the bytes to which it points until the event of `tag`.
     pub fn frame(tag: u64, piece: &Piece) -> Command {
-        Command {
-            op: Command::FRAME,
-            atomic: 0,
-            kind: 0,
-            pieces: 1,
-            flags: 0,
-            tag,
-            remote: 0,
-            wire: [0; 4],
-            size: piece.size,
-            operand: 0,
-            compare: 0,
-            notice: 0,
-            order: 0,
-            piece,
-            words: [0; 4],
-        }
+        Command { op: Command::FRAME, tag, size: piece.size, piece, ..Command::NOTHING }
     }
+
+    /// A command of one piece that a caller completes.
+    pub const NOTHING: Command = Command {
+        op: 0,
+        atomic: 0,
+        kind: 0,
+        pieces: 1,
+        flags: 0,
+        tag: 0,
+        remote: 0,
+        wire: [0; 4],
+        size: 0,
+        operand: 0,
+        compare: 0,
+        notice: 0,
+        order: 0,
+        piece: std::ptr::null(),
+        words: [0; 4],
+    };
 }
 
 /// An entry of a poll's result. Its size of 64 bytes is part of the interface and never changes.

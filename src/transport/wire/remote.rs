@@ -98,41 +98,60 @@ impl Memory {
         table.by_region.get(&region).map(|it| (it.start as u64, it.key.wire))
     }
 
-    /// The local key of a buffer; 0 without a table, where the wire needs no key. None: no
-    /// registration covers the buffer, so the wire cannot use it.
-    fn local_key(table: Option<&Table>, address: *const u8, size: u64) -> Option<u64> {
-        let Some(table) = table else { return Some(0) };
-        let (first, end) = (address as usize, (address as usize).checked_add(size as usize)?);
-        let mut before = table.by_address.range(..=(first, u64::MAX)).rev().take(NEAR);
-        before.find(|(_, (last, _))| end <= *last).map(|(_, (_, local))| *local)
-    }
-
-    /// The local buffers of operations as pieces, each with its flags, up to the first buffer that
-    /// the wire cannot use.
-    pub fn pieces(&self, wanted: &[Posting], to: &mut Vec<(Piece, u32)>) {
+    /// A look-up of the local buffers of operations.
+    #[inline(always)]
+    pub fn keys(&self) -> LocalKeys<'_> {
         let table = self.caps.needs_local_key.then(|| self.table());
-        to.extend(wanted.iter().map_while(|posting| self.piece(table.as_deref(), posting)));
+        LocalKeys { table, inline_most: self.caps.inline_most as u64 }
+    }
+}
+
+/// See [`Memory::keys`]. It may hold the lock of the registrations.
+pub struct LocalKeys<'a> {
+    /// None: the wire needs no key of local buffers.
+    table: Option<MutexGuard<'a, Table>>,
+    inline_most: u64,
+}
+
+impl LocalKeys<'_> {
+    /// The local key of a buffer. None: no registration covers the buffer, so the wire cannot use
+    /// it.
+    #[inline(always)]
+    fn key(&self, address: *const u8, size: u64) -> Option<u64> {
+        match &self.table {
+            Some(table) => table.local_key(address as usize, size),
+            None => Some(0),
+        }
     }
 
-    fn piece(&self, table: Option<&Table>, posting: &Posting) -> Option<(Piece, u32)> {
+    /// The local buffer of an operation as a piece, and its flags. None: the wire cannot use the
+    /// buffer.
+    #[inline(always)]
+    pub fn piece(&self, posting: &Posting) -> Option<(Piece, u32)> {
         let (address, size) = (posting.local.cast_const(), posting.size);
         match posting.what {
             What::Atomic { .. } => Some((Piece { address, size: 0, local: 0 }, 0)),
-            What::Write | What::WriteSignal(_) if size <= self.caps.inline_most as u64 => {
+            What::Write | What::WriteSignal(_) if size <= self.inline_most => {
                 Some((Piece { address, size, local: 0 }, Command::INLINE))
             }
-            _ => {
-                Some((Piece { address, size, local: Memory::local_key(table, address, size)? }, 0))
-            }
+            _ => Some((Piece { address, size, local: self.key(address, size)? }, 0)),
         }
     }
 }
 
+impl Table {
+    fn local_key(&self, first: usize, size: u64) -> Option<u64> {
+        let end = first.checked_add(size as usize)?;
+        let mut before = self.by_address.range(..=(first, u64::MAX)).rev().take(NEAR);
+        before.find(|(_, (last, _))| end <= *last).map(|(_, (_, local))| *local)
+    }
+}
+
 /// The command for an operation; `number` becomes its tag.
-pub fn command(posting: &Posting, number: u64, (piece, flags): &(Piece, u32)) -> Command {
-    let mut command = Command::frame(number, piece);
-    (command.remote, command.wire) = (posting.remote, posting.key);
-    command.flags = *flags;
+#[inline(always)]
+pub fn command(posting: &Posting, number: u64, piece: *const Piece, flags: u32) -> Command {
+    let (remote, wire, size) = (posting.remote, posting.key, posting.size);
+    let mut command = Command { tag: number, flags, remote, wire, size, piece, ..Command::NOTHING };
     match posting.what {
         What::Read => command.op = Command::READ,
         What::Write => command.op = Command::WRITE,
@@ -143,7 +162,7 @@ pub fn command(posting: &Posting, number: u64, (piece, flags): &(Piece, u32)) ->
         What::Atomic { op, kind, operand, compare } => {
             (command.op, command.atomic, command.kind) = (Command::ATOMIC, op, kind);
             (command.operand, command.compare) = (operand, compare);
-            (command.pieces, command.piece, command.size) = (0, std::ptr::null(), posting.size);
+            (command.pieces, command.piece) = (0, std::ptr::null());
         }
     }
     command
@@ -167,6 +186,7 @@ impl Posted {
 
     /// Adds an operation for a peer, which the engine knows by `tag`. Returns the tag of the
     /// command.
+    #[inline(always)]
     pub fn insert(&mut self, tag: u64, peer: u32) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.places.push((0, None));
@@ -267,9 +287,7 @@ mod tests {
         let place = |at: usize| std::ptr::without_provenance_mut::<u8>(at);
         let key = |at, size, what| {
             let posting = Posting { tag: 1, what, local: place(at), size, remote: 0, key: [0; 4] };
-            let mut pieces = Vec::new();
-            memory.pieces(&[posting], &mut pieces);
-            pieces.pop().map(|(piece, flags)| (piece.local, flags))
+            memory.keys().piece(&posting).map(|(piece, flags)| (piece.local, flags))
         };
         memory.register(5, place(1000), 100).unwrap();
         memory.register(6, place(2000), 100).unwrap();

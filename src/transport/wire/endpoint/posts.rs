@@ -19,7 +19,7 @@ pub type Ring = Box<dyn Fn(Sleeper) + Send + Sync>;
 /// The commands of one post. It is kept to reuse its memory, and is empty between posts.
 #[derive(Default)]
 pub(super) struct Batch {
-    pieces: Vec<(Piece, u32)>,
+    pieces: Vec<Piece>,
     commands: Vec<Command>,
     /// Posts from which the lane has taken at least one command.
     #[cfg(test)]
@@ -35,6 +35,7 @@ impl State {
     ///
     /// # Safety
     /// As for Endpoint::post().
+    #[inline(always)]
     unsafe fn post(
         &mut self,
         peer: u32,
@@ -43,10 +44,17 @@ impl State {
     ) -> (usize, usize, Status) {
         let State { lane, posted, batch, .. } = self;
         let Batch { pieces, commands, .. } = batch;
-        memory.pieces(wanted, pieces);
-        for (posting, piece) in wanted.iter().zip(&*pieces) {
-            commands.push(command(posting, posted.insert(posting.tag, peer), piece));
+        // The pieces stay where they are: the commands point to them.
+        pieces.reserve(wanted.len());
+        let keys = memory.keys();
+        for posting in wanted {
+            let Some((piece, flags)) = keys.piece(posting) else { break };
+            pieces.push(piece);
+            let (number, piece) =
+                (posted.insert(posting.tag, peer), &raw const pieces[pieces.len() - 1]);
+            commands.push(command(posting, number, piece, flags));
         }
+        drop(keys);
         let tried = commands.len();
         let (count, why) = match tried {
             0 => (0, Status::OK),
@@ -54,8 +62,8 @@ impl State {
             _ => unsafe { lane.post(peer, CLASS_RMA, commands) },
         };
         let count = count.min(tried);
-        for command in &commands[count..] {
-            posted.remove(command.tag);
+        for refused in &commands[count..] {
+            posted.remove(refused.tag);
         }
         commands.clear();
         pieces.clear();
