@@ -213,6 +213,7 @@ impl MpiLane {
     ///
     /// # Safety
     /// The pieces are valid during the call, their bytes until the commands have ended.
+    #[inline(always)]
     pub unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
         if self.ended || self.failed {
             return (0, Status::ERR_STATE);
@@ -248,6 +249,7 @@ impl MpiLane {
     ///
     /// # Safety
     /// As of post().
+    #[cold]
     unsafe fn defer(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
         let own = self.waiting.iter().filter(|it| it.peer == peer).count();
         // A peer gets at most half of the places that others leave, and one at least, so that those

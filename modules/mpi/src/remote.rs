@@ -177,13 +177,21 @@ impl Remote {
         transfers && (!self.free.is_empty() || self.operations.len() < OPERATIONS)
     }
 
-    /// Whether a request with these operations may leave before the peer answers another one.
-    fn may_ask(&self, peer: u32, commands: &[Command]) -> bool {
+    /// Counts a request with these operations as unanswered. False: it may not leave before the
+    /// peer answers another one.
+    fn admit(&mut self, peer: u32, commands: &[Command]) -> bool {
         let is_long = || commands.iter().map(|it| ENTRY as u64 + it.size).sum::<u64>() >= LONG;
         let notices = || commands.iter().any(|it| it.flags & Command::NOTICE != 0);
-        match self.open.get(&peer) {
-            None | Some(0) => true,
-            Some(open) => *open < WINDOW && (notices() || is_long()),
+        let open = self.open.entry(peer).or_default();
+        let may = *open == 0 || *open < WINDOW && (notices() || is_long());
+        *open += u32::from(may);
+        may
+    }
+
+    /// Counts as many requests as answered, or as not sent.
+    fn count_answered(&mut self, peer: u32, requests: u64) {
+        if let Some(open) = self.open.get_mut(&peer) {
+            *open = open.saturating_sub(requests as u32);
         }
     }
 
@@ -203,7 +211,7 @@ impl MpiLane {
     pub(crate) unsafe fn post_remote(&mut self, peer: u32, commands: &[Command]) -> (u32, i32) {
         let mut left = commands;
         while !left.is_empty() {
-            if !self.remote.may_ask(peer, left) {
+            if !self.remote.admit(peer, left) {
                 break;
             }
             // SAFETY: as the caller promises.
@@ -260,6 +268,7 @@ impl MpiLane {
         }
         if taken == 0 {
             self.unsent.keep(peer, answer);
+            self.remote.count_answered(peer, 1);
             return Some(0);
         }
         // The messages of large operations begin before the request leaves, so that a receive is
@@ -280,7 +289,6 @@ impl MpiLane {
         }
         let head = head_of(answer.ended, answered);
         let sent = self.requests.send_message((peer, REQUESTS), answer.message.end(head));
-        *self.remote.open.entry(peer).or_default() += 1;
         self.went_well(sent).then_some(taken)
     }
 
@@ -304,10 +312,8 @@ impl MpiLane {
 
     /// Handles the entries of an answer, which is the last one to `ended` requests.
     fn take_answer(&mut self, peer: u32, ended: u64, mut left: &[u8]) {
-        if ended > 0
-            && let Some(open) = self.remote.open.get_mut(&peer)
-        {
-            *open = open.saturating_sub(ended as u32);
+        if ended > 0 {
+            self.remote.count_answered(peer, ended);
         }
         while let Some([outcome, size]) = take(&mut left) {
             let Some(bytes) = take_bytes(&mut left, size) else { break };

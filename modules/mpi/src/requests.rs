@@ -185,6 +185,7 @@ impl Requests {
         self.communicator.rank
     }
 
+    #[inline(always)]
     fn add(&mut self, single: Single, handle: ffi::MPI_Request) {
         self.frames += usize::from(matches!(single, Single::Frame { .. }));
         self.singles.push(single);
@@ -195,6 +196,7 @@ impl Requests {
     ///
     /// # Safety
     /// The bytes are valid and unchanged until the single has ended.
+    #[inline(always)]
     pub unsafe fn send(
         &mut self,
         (peer, tag): (u32, u32),
@@ -219,29 +221,25 @@ impl Requests {
                 handle.as_mut_ptr(),
             )
         };
-        // SAFETY: MPI_Isend() has written it if it succeeded.
-        let begun = mpi::check("MPI_Isend", code).map(|()| unsafe { handle.assume_init() });
-        self.begun(peer, single, begun)
+        match mpi::check("MPI_Isend", code) {
+            Ok(()) => {
+                // SAFETY: MPI_Isend() has written it.
+                self.add(single, unsafe { handle.assume_init() });
+                Ok(())
+            }
+            Err(failure) => self.refused(peer, single, failure),
+        }
     }
 
-    /// Adds a single that MPI has begun. If it has refused to, since the peer has died, test()
-    /// returns the single as cancelled.
-    fn begun(
-        &mut self,
-        peer: u32,
-        single: Single,
-        begun: Result<ffi::MPI_Request, Failure>,
-    ) -> Result<(), Failure> {
-        match begun {
-            Ok(handle) => self.add(single, handle),
-            Err(failure) => {
-                self.failures.look();
-                if !self.failures.has(peer) {
-                    return Err(failure);
-                }
-                self.has_ended(single, true);
-            }
+    /// MPI has refused to begin a single. If the peer has died, test() returns the single as
+    /// cancelled.
+    #[cold]
+    fn refused(&mut self, peer: u32, single: Single, failure: Failure) -> Result<(), Failure> {
+        self.failures.look();
+        if !self.failures.has(peer) {
+            return Err(failure);
         }
+        self.has_ended(single, true);
         Ok(())
     }
 
@@ -251,6 +249,7 @@ impl Requests {
     }
 
     /// Begins to send a request or an answer.
+    #[inline(always)]
     pub fn send_message(&mut self, to: (u32, u32), bytes: Vec<u8>) -> Result<(), Failure> {
         let (start, size) = (bytes.as_ptr(), bytes.len());
         // SAFETY: the bytes are kept until the single has ended.
@@ -270,8 +269,13 @@ impl Requests {
     ) -> Result<(), Failure> {
         let from = (peer as i32, tag as i32);
         // SAFETY: as the caller promises.
-        let begun = unsafe { begin_receive(self.communicator.large, from, bytes, size) };
-        self.begun(peer, single, begun)
+        match unsafe { begin_receive(self.communicator.large, from, bytes, size) } {
+            Ok(handle) => {
+                self.add(single, handle);
+                Ok(())
+            }
+            Err(failure) => self.refused(peer, single, failure),
+        }
     }
 
     /// Cancels single receives. test() still returns each of them: as cancelled, or as ended where
