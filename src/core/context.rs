@@ -20,7 +20,7 @@ use crate::transport::address::RANKS;
 use crate::transport::imports::OwnTable;
 use crate::transport::memory::message_sender::MessageSender;
 use crate::transport::memory::segment::Segment;
-use crate::transport::port::Port;
+use crate::transport::port::{Port, Reach};
 use crate::transport::waiters::Waiters;
 use crate::util::config::Config;
 use crate::util::cores::Cores;
@@ -94,6 +94,12 @@ impl Quick {
         }
         // SAFETY: there are at least `peers` ports, and the context keeps the routes.
         unsafe { &*self.ports.add(peer as usize) }.get()
+    }
+
+    /// Like port(), but None for a peer behind a wire, none of whose memory is mapped.
+    #[inline(always)]
+    pub(super) fn near_port(&self, peer: u32) -> Option<&Port> {
+        self.port(peer.into()).filter(|port| port.reach != Reach::Wire)
     }
 
     /// The sender for short messages to a peer, if they may take the short path.

@@ -92,7 +92,7 @@ impl Context {
     /// Reads. False: the read must take the long path.
     #[inline]
     pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        let Some(port) = self.quick.port(peer.into()) else { return false };
+        let Some(port) = self.quick.near_port(peer) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(from, size) else { return false };
         let Some(ours) = self.quick.own.find(to, size) else { return false };
@@ -104,7 +104,7 @@ impl Context {
     /// Writes from a region. False: the write must take the long path.
     #[inline]
     pub fn write_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        let Some(port) = self.quick.port(peer.into()) else { return false };
+        let Some(port) = self.quick.near_port(peer) else { return false };
         let _pinned = pin();
         let Some(ours) = self.quick.own.find(from, size) else { return false };
         let Some(theirs) = port.find(to, size) else { return false };
@@ -126,7 +126,7 @@ impl Context {
         to: Address,
         size: u64,
     ) -> bool {
-        let Some(port) = self.quick.port(peer.into()) else { return false };
+        let Some(port) = self.quick.near_port(peer) else { return false };
         let _pinned = pin();
         let Some(theirs) = port.find(to, size) else { return false };
         // SAFETY: the look-up vouches for `size` bytes while we are pinned, and the caller for the
@@ -145,7 +145,7 @@ impl Context {
         (from, to, size): (Address, Address, u64),
         (signal, code, value): (Address, u32, u64),
     ) -> bool {
-        let Some(port) = self.quick.port(peer.into()) else { return false };
+        let Some(port) = self.quick.near_port(peer) else { return false };
         let Ok(op) = atomic::signal_op(code.min(255) as u8) else { return false };
         let _pinned = pin();
         let Some(ours) = self.quick.own.find(from, size) else { return false };

@@ -18,6 +18,10 @@ use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+mod parked;
+
+use parked::Parked;
+
 /// The request goes through the queue in every execution mode; the completion never fires inside
 /// the call.
 pub const FLAG_DEFER: u32 = 1;
@@ -288,6 +292,10 @@ impl Poster {
                 end => end,
             });
         }
+        // SAFETY: check() has checked the completions; their user keeps them and the local memory.
+        if unsafe { self.lane.post_to_wire(command, *local) } {
+            return Ok(Accepted::Fires);
+        }
         let outcome = match by_caller::outcome_if_owner_signals(&self.routes, command)? {
             Some(outcome) => outcome,
             // SAFETY: the user keeps the local memory valid until the operation has ended.
@@ -306,18 +314,13 @@ impl Poster {
 
     /// Posts the request at once, if the role is free and no command waits; else puts it into the
     /// queue, which mode direct does not have.
-    #[inline(always)]
     fn post_or_queue(&self, request: &Request, outcome: Outcome) -> Result<Accepted> {
         let has_queue = self.lane.execution() != Execution::Direct;
-        if !has_queue || self.lane.may_post_directly() {
-            // SAFETY: check() has checked the completions; their user keeps them and the local
-            // memory.
-            match unsafe { self.lane.post_directly(request.command, request.local, outcome) } {
-                Err(error) if has_queue && error.status.is_retry() => {}
-                end => return end.map(|()| Accepted::Fires),
-            }
+        // SAFETY: check() has checked the completions; their user keeps them and the local memory.
+        match unsafe { self.lane.post_directly(request.command, request.local, outcome) } {
+            Err(error) if has_queue && error.status.is_retry() => self.queue(request),
+            end => end.map(|()| Accepted::Fires),
         }
-        self.queue(request)
     }
 
     fn queue(&self, request: &Request) -> Result<Accepted> {
@@ -343,6 +346,7 @@ impl Poster {
     }
 }
 
+#[inline(always)]
 fn check(request: &Request) -> Result<()> {
     let Request { command, flags, carry, .. } = request;
     check_flags(*flags, RMA_FLAGS)?;
@@ -353,7 +357,7 @@ fn check(request: &Request) -> Result<()> {
         check_completion(completion, name)?;
         calls += usize::from(completion.kind == completion::CALL);
     }
-    if !completion::has_room(calls) {
+    if calls > 0 && !completion::has_room(calls) {
         return Err(Error::bare(Status::RETRY_QUEUE_FULL));
     }
     if *carry && command.size > INLINE as u64 {
@@ -363,13 +367,17 @@ fn check(request: &Request) -> Result<()> {
 }
 
 /// Refuses flags other than `known`.
+#[inline(always)]
 pub(super) fn check_flags(flags: u32, known: u32) -> Result<()> {
-    if flags & !known != 0 {
-        let names = FLAGS.iter().filter(|(bit, _)| bit & known != 0).map(|(_, name)| *name);
-        let names = names.collect::<Vec<_>>().join(", ");
-        fail!(ERR_INVALID, "flags is {flags:#x}, expected no bits but those of {names}");
-    }
-    Ok(())
+    if flags & !known == 0 { Ok(()) } else { refuse_flags(flags, known) }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_flags(flags: u32, known: u32) -> Result<()> {
+    let names = FLAGS.iter().filter(|(bit, _)| bit & known != 0).map(|(_, name)| *name);
+    let names = names.collect::<Vec<_>>().join(", ");
+    fail!(ERR_INVALID, "flags is {flags:#x}, expected no bits but those of {names}");
 }
 
 /// Refuses completions of a blocking call.
@@ -386,54 +394,14 @@ pub(super) fn failed(status: Status) -> Error {
     Error::new(status, format!("the operation ended: {text}"))
 }
 
-/// A request that is parked, with the bytes that it carries.
-struct Parked {
-    request: Request,
-    bytes: [u8; INLINE],
-}
-
-// SAFETY: the pointers lead to memory of the user, which any thread may use until the completion.
-unsafe impl Send for Parked {}
-// SAFETY: as above; nothing in it changes.
-unsafe impl Sync for Parked {}
-
-impl Parked {
-    fn of(request: &Request) -> Parked {
-        let mut parked = Parked { request: *request, bytes: [0; INLINE] };
-        // park() tells the caller that the completions fire, so FLAG_DONE must not prevent that
-        // later.
-        parked.request.flags &= !FLAG_DONE;
-        if let (true, Local::Pointer(from)) = (request.carry, request.local) {
-            let size = (request.command.size as usize).min(INLINE);
-            // SAFETY: the caller's bytes, valid during the call.
-            unsafe { std::ptr::copy_nonoverlapping(from, parked.bytes.as_mut_ptr(), size) };
-        }
-        parked
-    }
-}
-
-impl Later for Parked {
-    fn peer(&self) -> u32 {
-        self.request.command.peer
-    }
-
-    fn post(&self, poster: &Poster) -> Result<()> {
-        let mut request = self.request;
-        if let (true, Local::Pointer(_)) = (request.carry, request.local) {
-            request.local = Local::Pointer(self.bytes.as_ptr().cast_mut());
-        }
-        poster.submit(&request).map(drop)
-    }
-
-    fn completions(&self) -> [Completion; 2] {
-        [self.request.command.on_local, self.request.command.on_complete]
-    }
-}
-
+#[inline(always)]
 pub(super) fn check_completion(completion: &Completion, name: &str) -> Result<()> {
-    if completion.is_valid() {
-        return Ok(());
-    }
+    if completion.is_valid() { Ok(()) } else { refuse_completion(completion, name) }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_completion(completion: &Completion, name: &str) -> Result<()> {
     let Completion { kind, reserved, target, .. } = *completion;
     match kind {
         _ if reserved != 0 => fail!(ERR_INVALID, "{name}.reserved is {reserved}, expected 0"),

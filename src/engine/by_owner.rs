@@ -77,22 +77,41 @@ impl InFlight {
     /// The promises of Lane::put() hold until the operation has ended, and it ends once. A command
     /// that occurs only in the in-flight table (see [`Op`]) was made by the executor, and no other
     /// command has its message or its pieces.
-    pub unsafe fn new(mut command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
-        let mut bytes = None;
+    pub unsafe fn new(command: Command, stage: Stage, order: u64, carried: bool) -> InFlight {
+        // SAFETY: as the caller promises.
+        let mut operation = unsafe { InFlight::of(&command, command.local, stage, order) };
         if carried && stage != Stage::Word && command.size > 0 {
-            // SAFETY: as the caller promises, `local` is valid for `size` bytes during this call.
-            let source =
-                unsafe { std::slice::from_raw_parts(command.local, command.size as usize) };
-            let mut copy: Box<[u8]> = source.into();
-            command.local = copy.as_mut_ptr();
-            bytes = Some(copy);
+            // SAFETY: as the caller promises.
+            unsafe { operation.carry() };
         }
         if command.op.is_many() {
             // SAFETY: as the caller promises.
-            bytes = Some(unsafe { many::bytes(&command) });
+            operation.bytes = Some(unsafe { many::bytes(&command) });
         }
-        let (has_place, sent, answer) = (false, false, None);
-        InFlight { command, stage, has_place, sent, answer, order, bytes }
+        operation
+    }
+
+    /// The operation of new() for a command whose bytes stay valid, with this local address.
+    ///
+    /// # Safety
+    /// As for new().
+    #[inline(always)]
+    pub unsafe fn of(command: &Command, local: *mut u8, stage: Stage, order: u64) -> InFlight {
+        let command = Command { local, ..*command };
+        InFlight { command, stage, has_place: false, sent: false, answer: None, order, bytes: None }
+    }
+
+    /// Copies the bytes that the command carries.
+    ///
+    /// # Safety
+    /// They are valid during this call.
+    pub unsafe fn carry(&mut self) {
+        let Command { local, size, .. } = self.command;
+        // SAFETY: as the caller promises.
+        let mut copy: Box<[u8]> =
+            unsafe { std::slice::from_raw_parts(local, size as usize) }.into();
+        self.command.local = copy.as_mut_ptr();
+        self.bytes = Some(copy);
     }
 
     /// Takes the copied bytes, for a caller that must keep them longer than the operation.

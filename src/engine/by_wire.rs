@@ -165,31 +165,79 @@ impl InFlight {
 impl LaneState {
     /// Puts an operation behind those that wait to be posted for the same peer.
     pub(super) fn gather(&mut self, tag: Tag) {
-        match self.alone.take() {
-            None if self.posts.is_empty() => self.alone = Some(tag),
-            first => first.into_iter().chain([tag]).for_each(|tag| self.line_up(tag)),
-        }
-    }
-
-    fn line_up(&mut self, tag: Tag) {
         if let Some(operation) = self.slots.get_mut(tag) {
             self.posts.put(operation.command.peer, |line| line.tags.push_back(tag));
         }
     }
 
-    /// Posts gathered operations, as many as the network accepts. Returns how many have left the
-    /// peers' lines.
+    /// Begins and posts a read or a write of bytes at `local`, if no operation waits to be posted.
+    /// False: nothing has happened, for instance since the table is full, or this rank does not
+    /// know the region.
+    ///
+    /// The functions from here to the network's post are inlined. In the system call by which a
+    /// network sends, the processor forgets to where a caller returns, so each call around it takes
+    /// 5 to 7 ns (docs/decisions/0033).
+    ///
+    /// # Safety
+    /// As for InFlight::new().
     #[inline(always)]
-    pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
-        match self.alone.take() {
-            Some(tag) => self.post_alone(routes, tag),
-            None if self.posts.is_empty() => 0,
-            None => self.post_lines(routes),
+    pub(super) unsafe fn post_now(
+        &mut self,
+        routes: &Routes,
+        (command, local): (&Command, *mut u8),
+        carried: bool,
+    ) -> bool {
+        let (fabric, peer) = (routes.fabric(), command.peer);
+        if !self.posts.is_empty() || routes.is_dead(peer) {
+            return false;
+        }
+        let bytes = (peer, command.remote, command.size);
+        let Some((remote, key)) = fabric.find_far(&mut self.last_region, bytes) else {
+            return false;
+        };
+        let size = command.size.min(fabric.remote_most());
+        let stage = Stage::Posted { done: 0, size };
+        // SAFETY: as the caller promises.
+        let operation = unsafe { InFlight::of(command, local, stage, self.order + 1) };
+        let Some((tag, operation)) = self.slots.insert_and_get(operation) else { return false };
+        if carried {
+            // SAFETY: as the caller promises.
+            unsafe { operation.carry() };
+        }
+        let what = if command.op == Op::READ { What::Read } else { What::Write };
+        let local = operation.command.local;
+        // Until the end of this function nobody else looks at it.
+        operation.sent = true;
+        self.order += 1;
+        self.count_under_way();
+        let posting = Posting { tag: tag.0, what, local, size, remote, key };
+        // SAFETY: as in post_first().
+        let (count, stopped) = unsafe { fabric.post_remote(peer, &[posting]) };
+        if count == 0 {
+            self.not_posted(routes, tag, stopped);
+        }
+        true
+    }
+
+    /// The rest of post_now() for an operation that the network has refused.
+    #[cold]
+    fn not_posted(&mut self, routes: &Routes, tag: Tag, stopped: Stopped) {
+        if let Some(operation) = self.slots.get_mut(tag) {
+            operation.sent = false;
+            self.unsent += 1;
+        }
+        match stopped {
+            Stopped::Later => self.gather(tag),
+            _ => self.give_up(routes, tag),
         }
     }
 
-    #[inline(never)]
-    fn post_lines(&mut self, routes: &Routes) -> usize {
+    /// Posts gathered operations, as many as the network accepts. Returns how many have left the
+    /// peers' lines.
+    pub(in crate::engine) fn post_gathered(&mut self, routes: &Routes) -> usize {
+        if self.posts.is_empty() {
+            return 0;
+        }
         let (mut posts, mut posted) = (std::mem::take(&mut self.posts), 0);
         posts.serve(|line| {
             let (count, all) = self.post_line(routes, line);
@@ -201,26 +249,11 @@ impl LaneState {
         posted
     }
 
-    /// Like post_line(), for the only operation that waits.
-    #[inline(always)]
-    fn post_alone(&mut self, routes: &Routes, tag: Tag) -> usize {
-        match self.post_first(routes, std::iter::once(tag)) {
-            (0, Stopped::Later) => {
-                self.line_up(tag);
-                return 0;
-            }
-            (0, _) => self.give_up(routes, tag),
-            _ => {}
-        }
-        1
-    }
-
     /// Whether the progress thread may sleep while operations are unsent. Those for the network
     /// need an operation of this rank that is posted, whose completion makes room and rings the
     /// bell. The requests need room at their owners, for which the carrier rings.
     pub(super) fn waits_for_room(&self, routes: &Routes) -> bool {
-        let for_network = !self.posts.is_empty() || self.alone.is_some();
-        (!for_network || self.slots.iter().any(|(_, it)| it.is_posted() && it.sent))
+        (self.posts.is_empty() || self.slots.iter().any(|(_, it)| it.is_posted() && it.sent))
             && (self.waiting.is_empty() || self.sleeps_for_owners(routes.fabric()))
     }
 
@@ -259,7 +292,6 @@ impl LaneState {
 
     /// Posts the first operations of one peer. Returns how many, and why the next one was not
     /// posted. NeedsOwner: it has ended, or its peer is dead, or only the owner can execute it.
-    #[inline(always)]
     fn post_first(
         &mut self,
         routes: &Routes,

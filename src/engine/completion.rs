@@ -75,6 +75,7 @@ impl Completion {
     }
 
     /// Whether it is well formed.
+    #[inline(always)]
     pub fn is_valid(&self) -> bool {
         let word = !self.target.is_null() && (self.target as usize).is_multiple_of(8);
         self.reserved == 0

@@ -69,13 +69,19 @@ impl<T> InFlightTable<T> {
     /// before.
     #[inline]
     pub fn insert(&mut self, value: T) -> Option<Tag> {
+        self.insert_and_get(value).map(|(tag, _)| tag)
+    }
+
+    /// Like insert(), and returns the value in its place, too.
+    #[inline(always)]
+    pub fn insert_and_get(&mut self, value: T) -> Option<(Tag, &mut T)> {
         let index = self.free;
         // NO_SLOT, the end of the free list, is above every index.
         let slot = self.slots.get_mut(index as usize)?;
         self.free = slot.next;
         slot.value = Some(value);
         self.len += 1;
-        Some(Tag::new(slot.generation, index))
+        Some((Tag::new(slot.generation, index), slot.value.as_mut()?))
     }
 
     /// The value under `tag`, if it is still there.

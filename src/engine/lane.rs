@@ -6,7 +6,6 @@
 //! A thread inside a callback never takes the role: the callbacks that it fires would have to wait
 //! until its own callback has returned. It rings the bell instead.
 
-use crate::engine::by_caller::{Local, Outcome};
 use crate::engine::by_owner;
 use crate::engine::command::Command;
 use crate::engine::command_queue::CommandQueue;
@@ -21,12 +20,13 @@ use crate::transport::carrier::Polled;
 use crate::transport::fabric::Fabric;
 use crate::util::admission::{Admission, Refusal};
 use crate::util::backoff::looks;
-use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
 use crossbeam_utils::CachePadded;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+mod posting;
 
 /// The number of slots that join_in() leaves at the queue's end; in a small queue, a quarter of all
 /// slots. Producers are writing to lines close to the end, and a thread that executed those slots
@@ -231,65 +231,6 @@ impl Lane {
     /// The threads that wait for room in the queue.
     pub fn room(&self) -> &Admission {
         &self.room
-    }
-
-    /// Whether a requester in mode auto may call post_directly(): it would not pass by commands
-    /// that wait in the queue, and it may take the role.
-    pub fn may_post_directly(&self) -> bool {
-        self.queue.is_empty() && !in_callback()
-    }
-
-    /// Executes a command at once, without the queue. It looks `local` up and executes the command
-    /// while it holds the role, so a region stays: a thread that frees a region first flushes with
-    /// the role. `outcome`: the caller's attempt to execute it.
-    ///
-    /// # Safety
-    /// As for put(), for the memory that `local` names. The bytes of a command that carries them
-    /// are valid during this call.
-    #[inline(always)]
-    pub unsafe fn post_directly(
-        &self,
-        mut command: Command,
-        local: Local,
-        outcome: Outcome,
-    ) -> Result<()> {
-        let free = match outcome {
-            Outcome::NeedsPost => self.handover.take_armed(),
-            // It may become a request to this rank, which must be looked for.
-            _ => self.handover.take(),
-        };
-        let Some(mut work) = free else { return Err(Error::bare(Status::RETRY_BUSY)) };
-        let found = {
-            let _pinned = pin();
-            local.resolve(&self.routes, command.size)
-        };
-        // Without a closure, which would not be inlined.
-        let room = match found {
-            Ok(place) => {
-                let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
-                command.local = place;
-                // SAFETY: as the caller promises.
-                let room = unsafe {
-                    match outcome {
-                        Outcome::NeedsPost => work.begin_posted(&self.routes, command, carried),
-                        _ => work.execute_one(&self.routes, command, carried),
-                    }
-                };
-                work.post_gathered(&self.routes);
-                Ok(room)
-            }
-            Err(error) => Err(error),
-        };
-        if work.unsent > 0 {
-            // finish() must look whether a completion announces when it can be sent.
-            work.disarm();
-        }
-        self.finish(work);
-        match room {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Error::bare(Status::RETRY_NO_TAG)),
-            Err(error) => Err(error),
-        }
     }
 
     /// See Handover::help().

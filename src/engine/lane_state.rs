@@ -11,6 +11,7 @@ use crate::engine::post_line::PostLine;
 use crate::engine::queue_entry::QueueEntry;
 use crate::engine::routes::Routes;
 use crate::engine::send_queue::{SendQueue, Sent};
+use crate::transport::fabric::far::LastRegion;
 use crate::transport::remote::Posting;
 use crate::transport::{CHUNKS, Message, Posted, Receiver, Reply, SMALL_REQUEST};
 use crate::util::admission::Admission;
@@ -77,13 +78,13 @@ pub struct LaneState {
     pub(super) waiting: SendQueue,
     /// Operations in the table that have not been posted to the network, by peer and age.
     pub(super) posts: PeerTurns<PostLine>,
-    /// The operation that waits to be posted while no other does. It is not in `posts`.
-    pub(super) alone: Option<Tag>,
+    /// The region to which the last operation was posted at once.
+    pub(super) last_region: LastRegion,
     /// How many completions the network has reported.
     pub(super) completions: u64,
     /// Work requests of one batch; kept for its memory.
     pub(super) batch: Vec<Posting>,
-    /// The number of operations in `waiting`, `posts` and `alone`.
+    /// The number of operations in `waiting` and `posts`.
     pub(super) unsent: usize,
     /// Flushes that wait for older operations, each with its own number in the order of commands.
     flushes: Vec<(Command, u64)>,
@@ -121,7 +122,7 @@ impl LaneState {
             questions: Vec::new(),
             waiting: SendQueue::default(),
             posts: PeerTurns::default(),
-            alone: None,
+            last_region: LastRegion::default(),
             completions: 0,
             batch: Vec::new(),
             unsent: 0,

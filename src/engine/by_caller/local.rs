@@ -18,12 +18,18 @@ pub enum Local {
 impl Local {
     /// The address in this process. The caller stays pinned while it uses the address.
     pub fn resolve(self, routes: &Routes, size: u64) -> Result<*mut u8> {
+        match (self.find(routes, size), self) {
+            (Some(pointer), _) | (None, Local::Pointer(pointer)) => Ok(pointer),
+            (None, Local::Region(address)) => missing(routes, address, size),
+        }
+    }
+
+    /// Like resolve(), without the reason why there is no such address.
+    #[inline(always)]
+    pub fn find(self, routes: &Routes, size: u64) -> Option<*mut u8> {
         match self {
-            Local::Pointer(pointer) => Ok(pointer),
-            Local::Region(address) => match routes.own().find_near(address, size) {
-                Some(pointer) => Ok(pointer),
-                None => missing(routes, address, size),
-            },
+            Local::Pointer(pointer) => Some(pointer),
+            Local::Region(address) => routes.own().find_near(address, size),
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::transport::wire::remote::Memory;
 use crate::util::memory::Mapping;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Size of the part of a card that describes a rank's message slots: policy, number of slots,
@@ -81,6 +81,8 @@ pub(super) struct FarPeers {
     peers: Box<[OnceBox<MessageSender<'static>>]>,
     /// Known regions; for ranks of this node only those with LLCL_REGION_DEVICE_ATOMICS.
     imports: Box<[OnceBox<Mutex<Imports>>]>,
+    /// How often a region was added to `imports` or removed.
+    changes: AtomicU64,
     /// The peers that take signals with writes, as their answers say.
     signals: Box<[AtomicBool]>,
     blank: Mapping,
@@ -98,7 +100,8 @@ impl FarPeers {
         let imports = (0..size).map(|_| OnceBox::new()).collect();
         let signals = (0..size).map(|_| AtomicBool::new(false)).collect();
         let blank = Mapping::anonymous(size_of::<Blank>())?;
-        let far = FarPeers { peers, imports, signals, blank, questions: Mutex::default() };
+        let (changes, questions) = (AtomicU64::new(0), Mutex::default());
+        let far = FarPeers { peers, imports, changes, signals, blank, questions };
         far.blank().head.set_all_handlers();
         Ok(far)
     }
@@ -112,6 +115,15 @@ impl FarPeers {
     /// The known regions of a peer, if this rank has ever used one.
     fn imports(&self, peer: u32) -> Option<MutexGuard<'_, Imports>> {
         self.imports.get(peer as usize)?.get().map(lock)
+    }
+
+    /// Changes the known regions of a peer.
+    fn change(&self, peer: u32, change: impl FnOnce(&mut Imports)) {
+        if let Some(mut imports) = self.imports(peer) {
+            change(&mut imports);
+            // Release: pairs with find_far().
+            self.changes.fetch_add(1, Ordering::Release);
+        }
     }
 
     /// Whether a peer has said that it takes signals with writes.
@@ -133,6 +145,14 @@ impl FarPeers {
         // SAFETY: Routes drops its ports before the fabric, which owns `blank`.
         Ok(unsafe { Port::new(peer, process, waiters, imports) })
     }
+}
+
+/// The last result of [`Fabric::find_far`], so that posts to one region need no lock.
+#[derive(Default)]
+pub struct LastRegion {
+    /// Peer, key, and `FarPeers::changes` before the look-up.
+    at: (u32, u64, u64),
+    import: Option<Import>,
 }
 
 /// Looks up remote addresses for posts, see [`Fabric::resolver`]. It holds the lock of the peer's
@@ -225,6 +245,27 @@ impl Fabric {
         }
     }
 
+    /// The remote address and key for the wire of bytes of a peer behind it. None: this rank does
+    /// not know the region, or the wire does not reach it, or the bytes leave it. `last`: the
+    /// caller's last look-up of this kind.
+    #[inline(always)]
+    pub fn find_far(
+        &self,
+        last: &mut LastRegion,
+        (peer, address, size): (u32, Address, u64),
+    ) -> Option<(u64, [u64; 4])> {
+        // Acquire: pairs with change(). A region that changes meanwhile is refused by its owner.
+        let now = (peer, address.key, self.far.changes.load(Ordering::Acquire));
+        if last.at != now {
+            let import = *self.far.imports(peer)?.known(address.key)?;
+            *last = LastRegion { at: now, import: Some(import) };
+        }
+        let Import { base, length, wire } = last.import?;
+        let fits = address.offset <= length && size <= length - address.offset;
+        let key = wire.filter(|_| fits)?;
+        Some((base + address.offset, key))
+    }
+
     /// A look-up of the regions of a peer, or of this rank, for the operations of a batch.
     pub fn resolver(&self, peer: u32) -> Resolver<'_> {
         let own = self.remote().map(Endpoint::memory).filter(|_| peer == self.me);
@@ -268,25 +309,20 @@ impl Fabric {
             signals.store(word(2) & SIGNALS != 0, Ordering::Relaxed);
         }
         let import = Import { base: word(0), length: word(1), wire };
-        if let Some(mut imports) = self.far.imports(peer) {
-            imports.answered(key, Some(import));
-        }
+        self.far.change(peer, |imports| imports.answered(key, Some(import)));
         true
     }
 
     /// Notes that the question for a key has ended with an error.
     pub fn not_learned(&self, peer: u32, key: u64, status: Status) {
-        let Some(mut imports) = self.far.imports(peer) else { return };
-        match status {
+        self.far.change(peer, |imports| match status {
             Status::ERR_KEY => imports.answered(key, None),
             _ => imports.unanswered(key),
-        }
+        });
     }
 
     /// Notes that a peer has refused an operation because of this key.
     pub fn forget(&self, peer: u32, key: u64) {
-        if let Some(mut imports) = self.far.imports(peer) {
-            imports.forget(key);
-        }
+        self.far.change(peer, |imports| imports.forget(key));
     }
 }

@@ -29,6 +29,8 @@ fn questions_outlive_a_full_table_and_not_the_lane() {
 }
 
 #[cfg(feature = "simulated")]
+mod at_once;
+#[cfg(feature = "simulated")]
 mod kills;
 #[cfg(feature = "simulated")]
 mod posts;

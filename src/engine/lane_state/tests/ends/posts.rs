@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The BATCH of `engine::by_wire`.
 const BATCH: usize = 64;
 
-fn until(ranks: &mut [Rank], what: &str, done: impl Fn(&[Rank]) -> bool) {
+pub(super) fn until(ranks: &mut [Rank], what: &str, done: impl Fn(&[Rank]) -> bool) {
     let limit = Instant::now() + Duration::from_secs(10);
     while !done(ranks) {
         for rank in ranks.iter_mut() {
@@ -21,7 +21,7 @@ fn until(ranks: &mut [Rank], what: &str, done: impl Fn(&[Rank]) -> bool) {
     }
 }
 
-fn transfer(op: Op, key: u64, words: &mut [u64], ended: &AtomicU64) -> Command {
+pub(super) fn transfer(op: Op, key: u64, words: &mut [u64], ended: &AtomicU64) -> Command {
     let mut command = Command::new(op, 1);
     command.remote = Address { offset: 0, key };
     (command.local, command.size) = (words.as_mut_ptr().cast(), size_of_val(words) as u64);

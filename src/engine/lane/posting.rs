@@ -1,0 +1,104 @@
+//! What a requester executes or posts at once, without the queue, while it holds the role.
+
+use super::Lane;
+use crate::engine::by_caller::{Local, Outcome};
+use crate::engine::command::{Command, Op};
+use crate::engine::completion::in_callback;
+use crate::engine::lane::Execution;
+use crate::transport::port::Reach;
+use crate::util::pin::pin;
+use crate::util::status::{Error, Result, Status};
+
+impl Lane {
+    /// Whether a requester may execute a command at once: the mode permits it, and it would not
+    /// pass by commands that wait in the queue.
+    #[inline(always)]
+    fn may_post_directly(&self) -> bool {
+        match self.execution {
+            Execution::Auto => self.queue.is_empty() && !in_callback(),
+            Execution::Direct => true,
+            Execution::Offload => false,
+        }
+    }
+
+    /// The short path of a read or a write of a peer behind a wire: posts it at once, with one
+    /// look-up of each side. False: nothing has happened, and the command must take the long path,
+    /// which also reports errors.
+    ///
+    /// # Safety
+    /// As for post_directly().
+    #[inline(always)]
+    pub unsafe fn post_to_wire(&self, command: &Command, local: Local) -> bool {
+        let is_far = self.routes.known(command.peer).is_some_and(|it| it.reach == Reach::Wire);
+        let copies = matches!(command.op, Op::READ | Op::WRITE) && command.size > 0;
+        if !is_far || !copies || !self.may_post_directly() {
+            return false;
+        }
+        let Some(mut work) = self.handover.take_armed() else { return false };
+        let place = {
+            let _pinned = pin();
+            local.find(&self.routes, command.size)
+        };
+        let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
+        // Without a closure, which would not be inlined.
+        let posted = match place {
+            // SAFETY: as the caller promises. A region stays, see post_directly().
+            Some(local) => unsafe { work.post_now(&self.routes, (command, local), carried) },
+            None => false,
+        };
+        if work.unsent > 0 {
+            // finish() must look whether a completion announces when it can be sent.
+            work.disarm();
+        }
+        self.finish(work);
+        posted
+    }
+
+    /// Executes a command at once, if the role is free and no command waits. It looks `local` up
+    /// and executes the command while it holds the role, so a region stays: a thread that frees a
+    /// region first flushes with the role. `outcome`: the caller's attempt to execute it.
+    ///
+    /// # Safety
+    /// As for put(), for the memory that `local` names. The bytes of a command that carries them
+    /// are valid during this call.
+    pub unsafe fn post_directly(
+        &self,
+        mut command: Command,
+        local: Local,
+        outcome: Outcome,
+    ) -> Result<()> {
+        let free = match outcome {
+            _ if !self.may_post_directly() => None,
+            Outcome::NeedsPost => self.handover.take_armed(),
+            // It may become a request to this rank, which must be looked for.
+            _ => self.handover.take(),
+        };
+        let Some(mut work) = free else { return Err(Error::bare(Status::RETRY_BUSY)) };
+        let found = {
+            let _pinned = pin();
+            local.resolve(&self.routes, command.size)
+        };
+        let room = found.map(|place| {
+            let carried = matches!(local, Local::Pointer(_)) && command.carries_bytes();
+            command.local = place;
+            // SAFETY: as the caller promises.
+            let room = unsafe {
+                match outcome {
+                    Outcome::NeedsPost => work.begin_posted(&self.routes, command, carried),
+                    _ => work.execute_one(&self.routes, command, carried),
+                }
+            };
+            work.post_gathered(&self.routes);
+            room
+        });
+        if work.unsent > 0 {
+            // finish() must look whether a completion announces when it can be sent.
+            work.disarm();
+        }
+        self.finish(work);
+        match room? {
+            true => Ok(()),
+            false => Err(Error::bare(Status::RETRY_NO_TAG)),
+        }
+    }
+}
