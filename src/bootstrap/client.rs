@@ -26,7 +26,8 @@ const NAP: Duration = Duration::from_micros(100);
 const STACK: usize = 256 << 10;
 
 type OnDeath = Box<dyn Fn(u32) + Send + Sync>;
-type Meanwhile = Box<dyn Fn() + Send + Sync>;
+/// See `Bootstrap::while_waiting`.
+pub(super) type Meanwhile = Box<dyn Fn() + Send + Sync>;
 /// A function that gets the cards of some ranks, or for each the reason why there is none.
 pub type OnCards = Arc<dyn Fn(Vec<(u32, Result<Card>)>) + Send + Sync>;
 
@@ -166,6 +167,11 @@ impl Client {
     /// See `Bootstrap::while_waiting`.
     pub(super) fn while_waiting(&self, call: Meanwhile) {
         let _ = self.meanwhile.set(call);
+    }
+
+    /// The function of while_waiting().
+    pub(super) fn meanwhile(&self) -> Option<&Meanwhile> {
+        self.meanwhile.get()
     }
 
     /// Waits for the answer to a request that needs all ranks. None: the deadline has passed; the

@@ -329,8 +329,8 @@ impl Bootstrap {
         }
     }
 
-    /// Sets a function that a thread calls repeatedly while it waits for other ranks in exchange()
-    /// or fence_survivors(). Only the first call of this function counts.
+    /// Sets a function that a thread calls repeatedly while it waits for other ranks in
+    /// exchange(), fence_survivors() or leave(). Only the first call of this function counts.
     pub fn while_waiting(&self, f: Box<dyn Fn() + Send + Sync>) {
         if let Link::Hub(client) = &self.link {
             client.while_waiting(f);
@@ -416,7 +416,11 @@ impl Bootstrap {
         if let Some(host) = host {
             let most = Instant::now() + LEAVE_GRACE;
             let limit = limit.map_or(most, |limit| limit.min(most));
-            host.leave(Some(limit).filter(|_| self.hubs.is_none()));
+            let meanwhile = match &self.link {
+                Link::Alone(_) => None,
+                Link::Hub(client) => client.meanwhile(),
+            };
+            host.leave(Some(limit).filter(|_| self.hubs.is_none()), meanwhile);
         }
     }
 }

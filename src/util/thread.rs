@@ -13,6 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+/// How long join_polling() sleeps between two calls of its function.
+const NAP: Duration = Duration::from_micros(100);
+
 /// A thread of the library. Dropping it detaches the thread.
 pub struct Thread {
     id: libc::pthread_t,
@@ -84,7 +87,7 @@ extern "C" fn begin<F: FnOnce()>(start: *mut c_void) -> *mut c_void {
     unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr()) };
     // The panic was printed; it must not unwind into the C library.
     let _ = catch_unwind(AssertUnwindSafe(run));
-    // Release: pairs with the Acquire in join_until().
+    // Release: pairs with the Acquire in has_ended().
     finished.store(true, Ordering::Release);
     ptr::null_mut()
 }
@@ -106,8 +109,7 @@ impl Thread {
     /// Waits for the end of the thread until `limit`. False: the thread goes on, detached.
     pub fn join_until(self, limit: Instant) -> bool {
         let mut nap = Duration::from_micros(20);
-        // Acquire: pairs with begin().
-        while !self.finished.load(Ordering::Acquire) {
+        while !self.has_ended() {
             if Instant::now() >= limit {
                 return false;
             }
@@ -116,6 +118,20 @@ impl Thread {
         }
         self.join();
         true
+    }
+
+    /// Waits for the end of the thread, and calls `meanwhile` again and again.
+    pub fn join_polling(self, meanwhile: &dyn Fn()) {
+        while !self.has_ended() {
+            meanwhile();
+            std::thread::sleep(NAP);
+        }
+        self.join();
+    }
+
+    fn has_ended(&self) -> bool {
+        // Acquire: pairs with begin().
+        self.finished.load(Ordering::Acquire)
     }
 }
 

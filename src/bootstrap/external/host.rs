@@ -5,7 +5,7 @@
 //! where there are several machines it reaches the other hubs by that context only, and so ends
 //! soon after it.
 
-use crate::bootstrap::client::lock;
+use crate::bootstrap::client::{Meanwhile, lock};
 use crate::bootstrap::hub::{Event, Hub};
 use crate::bootstrap::log::Log;
 use crate::util::rendezvous::{Secret, accept};
@@ -109,16 +109,21 @@ impl Host {
 
     /// The rank in whose process the hub runs has left. Waits for the end of the hub until `limit`
     /// at most: if the process ends before the hub, the other ranks of this machine count as dead.
-    /// None: waits until the hub has ended, which it does soon where there are several machines.
-    pub(in crate::bootstrap) fn leave(mut self, limit: Option<Instant>) {
+    /// None: waits until the hub has ended, which it does soon where there are several machines,
+    /// and calls `meanwhile` again and again: perhaps no other thread may poll the wire that brings
+    /// the hub its packets.
+    pub(in crate::bootstrap) fn leave(
+        mut self,
+        limit: Option<Instant>,
+        meanwhile: Option<&Meanwhile>,
+    ) {
         self.hub_requests.give(|pending| pending.leaving = true);
-        match (self.thread.take(), limit) {
+        let Some(thread) = self.thread.take() else { return };
+        match (limit, meanwhile) {
             // If it goes on, it is detached.
-            (Some(thread), Some(limit)) => {
-                thread.join_until(limit);
-            }
-            (Some(thread), None) => thread.join(),
-            (None, _) => {}
+            (Some(limit), _) => drop(thread.join_until(limit)),
+            (None, Some(meanwhile)) => thread.join_polling(meanwhile),
+            (None, None) => thread.join(),
         }
     }
 }
@@ -344,3 +349,6 @@ fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32), has_
     // SAFETY: ends the process without running anything of the program.
     unsafe { libc::_exit(code) }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
