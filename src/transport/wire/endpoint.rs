@@ -111,7 +111,7 @@ struct State {
     /// Received answers and replies that have found no slot.
     asides: Answers,
     /// Peers that the wire does not reach any more, each with the time at which it is reported as
-    /// unreachable; None: it was reported, or is known to be dead.
+    /// unreachable; None: it was reported, or is known to be dead and its hub was not lost.
     lost: Vec<(u32, Option<Instant>)>,
     posted: Posted,
     batch: Batch,
@@ -413,8 +413,10 @@ impl Endpoint {
         state.grants.mark_dead(peer);
         state.tickets.iter_mut().for_each(|tickets| tickets.mark_dead(peer));
         state.receipts.mark_dead(peer);
-        let lost = state.lost.iter_mut().filter(|(lost, _)| *lost == peer);
-        lost.for_each(|(_, until)| *until = None);
+        if !state.hubs.was_lost(peer) {
+            let lost = state.lost.iter_mut().filter(|(lost, _)| *lost == peer);
+            lost.for_each(|(_, until)| *until = None);
+        }
         state.cut(peer);
         drop(state);
         self.shared.wake.wake();

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub(super) struct Hubs {
     /// The ranks in whose processes they run, until they end. True: mark_dead() was called.
     heard: Vec<(u32, bool)>,
+    /// Those whose processes the wire has lost before they have ended.
+    lost: Vec<u32>,
     /// The hub in this process has sent a packet.
     pub has_sent: bool,
 }
@@ -20,6 +22,22 @@ impl Hubs {
     /// Whether a hub runs in a peer's process that has not ended.
     pub fn are_heard_from(&self, peer: u32) -> bool {
         self.heard.iter().any(|(hub, _)| *hub == peer)
+    }
+
+    /// The wire has lost a peer: nobody hears the hub in its process any more. Returns whether the
+    /// peer is dead.
+    fn lose(&mut self, peer: u32) -> bool {
+        if self.are_heard_from(peer) {
+            self.lost.push(peer);
+        }
+        self.over(peer)
+    }
+
+    /// Whether the wire has lost the process of a hub that has not ended. The hub in this process
+    /// must hear of it, also if the rank there has left: no other hub speaks for the ranks that it
+    /// leaves behind.
+    pub fn was_lost(&self, peer: u32) -> bool {
+        self.lost.contains(&peer)
     }
 
     /// Notes a dead peer. True: a hub in its process may have more to say.
@@ -46,8 +64,15 @@ impl State {
         self.lane.fence(peer);
     }
 
-    /// The wire has lost a peer, so nobody hears the hub in its process any more.
+    /// The wire has lost a peer.
     pub(super) fn lose_hub(&mut self, peer: u32) {
+        if self.hubs.lose(peer) {
+            self.cut(peer);
+        }
+    }
+
+    /// The hub in a peer's process has ended.
+    fn end_hub(&mut self, peer: u32) {
         if self.hubs.over(peer) {
             self.cut(peer);
         }
@@ -70,7 +95,7 @@ impl Endpoint {
                 }
                 Relay::Over => {
                     if !state.closed {
-                        state.lose_hub(hub);
+                        state.end_hub(hub);
                         drop(state);
                         shared.wake.wake();
                     }

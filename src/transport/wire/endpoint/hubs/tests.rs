@@ -128,3 +128,19 @@ fn the_fence_of_a_lost_process_waits_for_nothing() {
     end.mark_dead(2);
     assert_eq!(*of.lock().unwrap(), [1, 2]);
 }
+
+/// A rank leaves, and its process is killed: the wire may say so before the rank's departure is
+/// heard, which tells nothing of the ranks that its hub has left behind.
+#[test]
+fn a_hub_that_the_wire_has_lost_is_reported_though_its_rank_has_left() {
+    let (end, _) = fencing();
+    let _relay = end.relay(&[1]);
+    for peer in [1, 3] {
+        let mut state = end.shared.lock();
+        state.frame_failed(0, peer, Status::ERR_PEER_DEAD, &mut Out::new());
+        drop(state);
+        end.mark_dead(peer);
+    }
+    let lost = &end.shared.lock().lost;
+    assert!(matches!(lost[..], [(1, Some(_)), (3, None)]), "{lost:?}");
+}
