@@ -97,7 +97,7 @@ fn frames_in_turn(requests: Class, answers: Class) {
 fn long_messages_take_the_short_way() {
     const COUNT: u64 = 50;
     let kind = "fd=0:remote=1:atomics=0:notices=0:message=0:shared=0";
-    let (_, ends) = connected(Nature::named(&format!("2:frame=8192:{kind}")).unwrap());
+    let (wires, ends) = connected(Nature::named(&format!("2:frame=8192:{kind}")).unwrap());
     let (mut sent, came) = (0, RefCell::new(vec![0; COUNT as usize]));
     until("not all messages have come", || {
         while sent < COUNT && put(&ends[0], 1, Class::Requests, sent, 1000) {
@@ -111,6 +111,8 @@ fn long_messages_take_the_short_way() {
         ends[1].shared.round(ends[1].shared.lock(), &request);
         came.borrow().iter().all(|came| *came == 1)
     });
+    let frames = wires[0].counts()[0];
+    assert!(frames < COUNT / 2, "{frames} frames: messages do not share them");
     assert!(ends[1].shared.lock().grants.has_kept_none(), "a message was copied");
     assert!((0..COUNT).all(|tag| put(&ends[1], 0, Class::Replies, tag, 1000)));
     assert!(ends[1].shared.lock().outgoing.alone > 0, "all replies went through the queue");
