@@ -68,11 +68,10 @@ impl ShareState {
 
 /// Wakes threads of other ranks that wait for free slots of this one.
 pub trait Peers: Send + Sync {
-    /// Rings the bell of the threads that run a rank's handlers; None: of all connected ranks.
-    fn ring_handlers(&self, rank: Option<u32>);
-    /// Rings the bell of a rank's progress thread, and connects to the rank first if necessary;
-    /// None: of all connected ranks.
-    fn ring_progress(&self, rank: Option<u32>);
+    /// Rings the bell of the threads that run a rank's handlers, if it is connected.
+    fn ring_handlers(&self, rank: u32);
+    /// Rings the bell of a rank's progress thread, and connects to the rank first if necessary.
+    fn ring_progress(&self, rank: u32);
 }
 
 /// The receiver of one class of messages.

@@ -45,17 +45,15 @@ impl Links {
         }
     }
 
-    fn ranks(&self, rank: Option<u32>) -> std::ops::Range<u32> {
-        rank.map_or(0..self.peers.len() as u32, |rank| rank..rank + 1)
-    }
-
     /// Begins the contact with a rank that sends to this one, and rings it when the contact is
     /// made.
     #[cold]
     fn ring_later(&self, rank: u32) {
+        // A faulty process may have asked for a rank that does not exist.
+        let Some(dead) = self.dead.get(rank as usize) else { return };
         match self.late_rings.note(rank, || self.control(rank)) {
             Some(control) => control.bell().ring(),
-            None if self.dead[rank as usize].load(Ordering::Relaxed) => {}
+            None if dead.load(Ordering::Relaxed) => {}
             None => self.bootstrap.ask_card(rank),
         }
     }
@@ -69,19 +67,16 @@ impl Links {
 }
 
 impl Peers for Links {
-    fn ring_handlers(&self, rank: Option<u32>) {
-        let known = self.ranks(rank).filter_map(|rank| self.control(rank));
-        known.for_each(|control| control.message_head().requests.bell().ring());
+    fn ring_handlers(&self, rank: u32) {
+        if let Some(control) = self.control(rank) {
+            control.message_head().requests.bell().ring();
+        }
     }
 
-    fn ring_progress(&self, rank: Option<u32>) {
-        for one in self.ranks(rank) {
-            match self.control(one) {
-                Some(control) => control.bell().ring(),
-                // The caller does not know which ranks wait: only connected ones can be rung.
-                None if rank.is_none() => {}
-                None => self.ring_later(one),
-            }
+    fn ring_progress(&self, rank: u32) {
+        match self.control(rank) {
+            Some(control) => control.bell().ring(),
+            None => self.ring_later(rank),
         }
     }
 }

@@ -69,8 +69,8 @@ fn sleeper(words: &Arc<(Credit, AtomicU64, WakeFlag)>, rank: u32) -> JoinHandle<
 }
 
 /// A rank that finds no slot asks to be woken, executes its fence, tries once more and sleeps; the
-/// receiver gives a slot back and then checks for requests. Another rank asks at the same
-/// place. The receiver rings the rank, or the rank sees the slot; it does not sleep for ever.
+/// receiver gives a slot back and then checks for requests. Another rank asks in the same
+/// word. The receiver rings the rank, or the rank sees the slot; it does not sleep for ever.
 #[test]
 fn loom_a_rank_that_asks_to_be_woken_is_rung_or_finds_a_slot() {
     check(3, || {
@@ -97,7 +97,7 @@ fn loom_a_rank_that_asks_to_be_woken_is_rung_or_finds_a_slot() {
         let (requests, free, bell) = &*words;
         free.store(1, Ordering::Release);
         requests.ring_all(|rank| {
-            if rank != Some(1) {
+            if rank != 1 {
                 bell.ring();
             }
         });

@@ -9,24 +9,23 @@
 //!    takes them all, and rings each of these ranks once.
 //!
 //! So either the receiver sees the request, or the rank sees the free slots. If other senders have
-//! taken the slots before the rank runs, it adds its request again. If two ranks add requests at
-//! one place, the receiver rings all ranks.
+//! taken the slots before the rank runs, it adds its request again.
 //!
 //! [`Credit`]: super::Credit
 //! [`heavy_fence`]: crate::util::fence::heavy_fence
 
-use crate::util::fence::light_fence;
-use crate::util::sync::{AtomicU32, Ordering};
-
-/// Number of places; a rank adds its request at place `rank % PLACES`.
 #[cfg(not(loom))]
-const PLACES: usize = 64;
+use crate::bootstrap::MAX_RANKS;
+use crate::util::fence::light_fence;
+use crate::util::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Number of words; a rank's bit is in word `rank % WORDS`, so that few of the ranks that ask at a
+/// time change the same word.
+#[cfg(not(loom))]
+const WORDS: u32 = MAX_RANKS / u64::BITS;
 /// One, so that loom can try every order.
 #[cfg(loom)]
-const PLACES: usize = 1;
-
-/// The value of a place at which several ranks have added requests.
-const ALL: u32 = u32::MAX;
+const WORDS: u32 = 1;
 
 /// The wake requests of all ranks. All zero: there are none.
 #[repr(C, align(128))]
@@ -34,32 +33,29 @@ const ALL: u32 = u32::MAX;
 pub struct WakeRequests {
     /// Not 0: there may be requests.
     any: AtomicU32,
-    /// 1 + the rank; 0: no request; ALL.
-    ranks: [AtomicU32; PLACES],
+    /// A bit for each rank.
+    ranks: [AtomicU64; WORDS as usize],
 }
 
 impl Default for WakeRequests {
     fn default() -> WakeRequests {
-        WakeRequests { any: AtomicU32::new(0), ranks: std::array::from_fn(|_| AtomicU32::new(0)) }
+        WakeRequests { any: AtomicU32::new(0), ranks: std::array::from_fn(|_| AtomicU64::new(0)) }
     }
 }
 
 impl WakeRequests {
     /// Adds the request of a rank. The rank then calls heavy_fence() and tries once more.
     pub fn add(&self, rank: u32) {
-        let place = &self.ranks[rank as usize % PLACES];
-        let met = place.compare_exchange(0, rank + 1, Ordering::Relaxed, Ordering::Relaxed);
-        if met.is_err_and(|other| other != rank + 1) {
-            place.store(ALL, Ordering::Relaxed);
-        }
+        // Relaxed: published by `any`.
+        self.ranks[(rank % WORDS) as usize].fetch_or(1 << (rank / WORDS), Ordering::Relaxed);
         // Release: publishes the rank; pairs with take().
         self.any.store(1, Ordering::Release);
     }
 
     /// Called by the receiver after it has given slots back: takes all requests, and calls `ring`
-    /// for each rank; None stands for all ranks.
+    /// for each rank.
     #[inline(always)]
-    pub fn ring_all(&self, ring: impl FnMut(Option<u32>)) {
+    pub fn ring_all(&self, ring: impl FnMut(u32)) {
         light_fence();
         if self.any.load(Ordering::Relaxed) != 0 {
             self.take(ring);
@@ -67,15 +63,15 @@ impl WakeRequests {
     }
 
     #[cold]
-    fn take(&self, mut ring: impl FnMut(Option<u32>)) {
-        // Acquire: pairs with add(). Cleared before the places are read: a request that is added
+    fn take(&self, mut ring: impl FnMut(u32)) {
+        // Acquire: pairs with add(). Cleared before the words are read: a request that is added
         // meanwhile is found now, or sets `any` again.
         self.any.swap(0, Ordering::AcqRel);
-        for place in &self.ranks {
-            match place.swap(0, Ordering::AcqRel) {
-                0 => {}
-                ALL => ring(None),
-                one => ring(Some(one - 1)),
+        for (word, first) in self.ranks.iter().zip(0..) {
+            let mut bits = word.swap(0, Ordering::AcqRel);
+            while bits != 0 {
+                ring(first + WORDS * bits.trailing_zeros());
+                bits &= bits - 1;
             }
         }
     }
@@ -86,13 +82,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_request_is_served_once_and_where_two_meet_all_are_rung() {
+    fn each_request_is_served_once() {
         let (requests, mut rung) = (WakeRequests::default(), Vec::new());
         requests.ring_all(|rank| rung.push(rank));
         assert!(rung.is_empty());
-        [3, 7, 3, 9, 9 + PLACES as u32].iter().for_each(|rank| requests.add(*rank));
+        let asking = [3, 7, 3, 9, 9 + WORDS, 9 + 63 * WORDS, MAX_RANKS - 1];
+        asking.iter().for_each(|rank| requests.add(*rank));
         requests.ring_all(|rank| rung.push(rank));
         requests.ring_all(|rank| rung.push(rank));
-        assert_eq!(rung, [Some(3), Some(7), None]);
+        assert_eq!(rung, [3, 7, 9, 9 + WORDS, 9 + 63 * WORDS, MAX_RANKS - 1]);
     }
 }
