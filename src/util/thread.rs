@@ -13,9 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long join_polling() sleeps between two calls of its function.
-const NAP: Duration = Duration::from_micros(100);
-
 /// A thread of the library. Dropping it detaches the thread.
 pub struct Thread {
     id: libc::pthread_t,
@@ -120,16 +117,8 @@ impl Thread {
         true
     }
 
-    /// Waits for the end of the thread, and calls `meanwhile` again and again.
-    pub fn join_polling(self, meanwhile: &dyn Fn()) {
-        while !self.has_ended() {
-            meanwhile();
-            std::thread::sleep(NAP);
-        }
-        self.join();
-    }
-
-    fn has_ended(&self) -> bool {
+    /// Whether the thread has ended: join() returns at once.
+    pub fn has_ended(&self) -> bool {
         // Acquire: pairs with begin().
         self.finished.load(Ordering::Acquire)
     }

@@ -200,8 +200,8 @@ int main(int argc, char **argv)
     meet(context);
     EXPECT(rank != 0 || *(uint64_t *)own == 1000 * (uint64_t)size);
 
-    /* The rank waits for the hub in its process. With "funneled" it polls meanwhile: else the hub would hear nothing of the
-     * other ranks, and end after its 2 s. */
+    /* The rank waits for the hub in its process. With "funneled" it polls meanwhile: else the hub
+     * would hear nothing of the other ranks, and end after its 2 s. */
     meet(context);
     time_t begin = time(NULL);
     LLCL_CHECK(llcl_finalize(context));

@@ -24,6 +24,8 @@ const STACK: usize = 128 << 10;
 pub(in crate::bootstrap) const LEAVE_GRACE: Duration = Duration::from_secs(2);
 /// How long a process may go on after it has closed its connection; as under `llcl-run`.
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
+/// How long leave() sleeps between two calls of the function that polls meanwhile.
+const NAP: Duration = Duration::from_micros(100);
 /// How long it waits after a failed accept(), in milliseconds.
 const PAUSE_MS: i32 = 10;
 /// Most connections at one time over which no rank has sent its hello.
@@ -122,7 +124,13 @@ impl Host {
         match (limit, meanwhile) {
             // If it goes on, it is detached.
             (Some(limit), _) => drop(thread.join_until(limit)),
-            (None, Some(meanwhile)) => thread.join_polling(meanwhile),
+            (None, Some(meanwhile)) => {
+                while !thread.has_ended() {
+                    meanwhile();
+                    std::thread::sleep(NAP);
+                }
+                thread.join();
+            }
             (None, None) => thread.join(),
         }
     }
