@@ -203,9 +203,9 @@ int main(int argc, char **argv)
     /* The rank waits for the hub in its process. With "funneled" it polls meanwhile: else the hub
      * would hear nothing of the other ranks, and end after its 2 s. */
     meet(context);
-    time_t begin = time(NULL);
+    double begin = MPI_Wtime();
     LLCL_CHECK(llcl_finalize(context));
-    EXPECT(time(NULL) - begin < 2);
+    EXPECT(MPI_Wtime() - begin < 1.9);
     MPI_Finalize();
     if (rank == 0)
         printf("two_nodes: %d ranks passed\n", size);
