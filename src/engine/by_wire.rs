@@ -170,9 +170,9 @@ impl LaneState {
         }
     }
 
-    /// Begins and posts a read or a write of bytes at `local`, if no operation waits to be posted.
-    /// False: nothing has happened, for instance since the table is full, or this rank does not
-    /// know the region.
+    /// Begins a read or a write of bytes at `local`, and posts it. If operations wait to be posted,
+    /// it lines up. False: nothing has happened, for instance since the table is full, or this rank
+    /// does not know the region.
     ///
     /// The functions from here to the network's post are inlined. In the system call by which a
     /// network sends, the processor forgets to where a caller returns, so each call around it takes
@@ -188,7 +188,7 @@ impl LaneState {
         carried: bool,
     ) -> bool {
         let (fabric, peer) = (routes.fabric(), command.peer);
-        if !self.posts.is_empty() || routes.is_dead(peer) {
+        if routes.is_dead(peer) {
             return false;
         }
         let bytes = (peer, command.remote, command.size);
@@ -207,9 +207,14 @@ impl LaneState {
         let what = if command.op == Op::READ { What::Read } else { What::Write };
         let local = operation.command.local;
         // Until the end of this function nobody else looks at it.
-        operation.sent = true;
+        operation.sent = self.posts.is_empty();
         self.order += 1;
         self.count_under_way();
+        if !self.posts.is_empty() {
+            self.send_or_wait(routes, tag);
+            self.post_gathered(routes);
+            return true;
+        }
         let posting = Posting { tag: tag.0, what, local, size, remote, key };
         // SAFETY: as in post_first().
         let (count, stopped) = unsafe { fabric.post_remote(peer, &[posting]) };

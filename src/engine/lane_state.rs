@@ -78,7 +78,7 @@ pub struct LaneState {
     pub(super) waiting: SendQueue,
     /// Operations in the table that have not been posted to the network, by peer and age.
     pub(super) posts: PeerTurns<PostLine>,
-    /// The region to which the last operation was posted at once.
+    /// The region that the last short post of a read or a write has looked up.
     pub(super) last_region: LastRegion,
     /// How many completions the network has reported.
     pub(super) completions: u64,

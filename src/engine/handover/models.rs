@@ -153,7 +153,7 @@ impl ModelLane {
         }
     }
 
-    /// A requester that posts to a network, as in Lane::post_directly().
+    /// A requester that posts to a network, as in Lane::post_directly() and post_to_wire().
     fn post(&self) {
         if let Some(work) = self.handover.take_armed() {
             self.handover.finish(work, self);

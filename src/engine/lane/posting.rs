@@ -22,8 +22,8 @@ impl Lane {
     }
 
     /// The short path of a read or a write of a peer behind a wire: posts it at once, with one
-    /// look-up of each side. False: nothing has happened, and the command must take the long path,
-    /// which also reports errors.
+    /// look-up of each side, or lines it up. False: nothing of this command has happened, and it
+    /// must take the long path, which also reports errors.
     ///
     /// # Safety
     /// As for post_directly().
