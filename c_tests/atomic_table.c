@@ -4,7 +4,7 @@
  * ranks: 1 2
  * cma: on off
  * threads: yes
- * timeout: 40
+ * timeout: 80
  */
 #include "atomic_reference.h"
 
