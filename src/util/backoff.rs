@@ -20,6 +20,9 @@ const LONG_PAUSES: Duration = Duration::from_micros(50);
 const UNUSED: Duration = Duration::from_micros(5);
 /// The length of a yield above which a thread ran meanwhile that does not yield itself.
 const TURN: Duration = Duration::from_micros(500);
+/// The length of a look that was work: within a poll, MPI copies whole messages. The thread yields
+/// once, and its wait begins anew, since more such work probably follows.
+const WORK: Duration = Duration::from_micros(50);
 /// Looks before the clock is read.
 const UNTIMED: u32 = 2;
 
@@ -72,6 +75,8 @@ pub fn looks() -> u32 {
 pub struct Backoff {
     looks: u32,
     since: Option<Instant>,
+    /// When the clock was read last, counted from `since`.
+    last: Duration,
     /// The end of the last yield, counted from `since`, if no other thread has used it.
     unused: Option<Duration>,
     /// See expect_more().
@@ -82,7 +87,8 @@ pub struct Backoff {
 impl Backoff {
     /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
-        Backoff { looks: 0, since: None, unused: None, expects_more: false, budget }
+        let last = Duration::ZERO;
+        Backoff { looks: 0, since: None, last, unused: None, expects_more: false, budget }
     }
 
     /// Pauses or yields. False: the budget is used up and the caller should sleep.
@@ -107,19 +113,28 @@ impl Backoff {
             None => (Duration::ZERO, KEEP.get()),
             Some(end) => (end, UNUSED),
         };
-        self.looks < UNTIMED || self.awake().saturating_sub(from) < keep.min(self.budget)
+        let most = keep.min(self.budget);
+        self.looks < UNTIMED || self.awake().is_some_and(|now| now.saturating_sub(from) < most)
     }
 
-    fn awake(&mut self) -> Duration {
-        self.since.get_or_insert_with(Instant::now).elapsed()
+    /// How long the wait has lasted. None: the last look was work, and the wait begins anew.
+    fn awake(&mut self) -> Option<Duration> {
+        let now = self.since.get_or_insert_with(Instant::now).elapsed();
+        if now.saturating_sub(self.last) >= WORK {
+            self.renew();
+            return None;
+        }
+        self.last = now;
+        Some(now)
     }
 
     #[cold]
     fn give_way(&mut self) -> bool {
         self.expects_more = false;
-        let before = self.awake();
+        let before = self.awake().unwrap_or_default();
         let took = yield_core();
         let after = before + took;
+        self.last = after;
         self.unused = (took < PAUSES).then_some(after);
         after < self.budget
     }
@@ -129,6 +144,7 @@ impl Backoff {
     pub fn renew(&mut self) {
         self.looks = 0;
         self.since = None;
+        self.last = Duration::ZERO;
         self.unused = None;
         self.expects_more = false;
     }
@@ -156,6 +172,19 @@ mod tests {
         }
     }
 
+    /// A poll that copies a message takes longer than some waits last. A thread that fell asleep
+    /// behind it would leave the next message to a thread that has to be woken.
+    #[test]
+    fn a_look_that_was_work_does_not_end_the_wait() {
+        let mut backoff = Backoff::new(Duration::from_secs(1));
+        KEEP.set(PAUSES);
+        backoff.looks = UNTIMED;
+        backoff.since = Some(Instant::now());
+        std::thread::sleep(WORK);
+        assert!(!backoff.may_keep_core(), "it spins behind the look");
+        assert_eq!(backoff.since, None, "the wait goes on as it was");
+    }
+
     #[test]
     fn the_last_yield_says_how_long_the_core_is_kept() {
         let keeps = [1, 30, 1000].map(|us| keep_after(Duration::from_micros(us) - PAUSES / 2));
@@ -165,7 +194,7 @@ mod tests {
     #[test]
     fn a_yield_that_nobody_used_is_not_repeated_at_once() {
         let mut backoff = Backoff::new(Duration::from_secs(1));
-        backoff.unused = Some(backoff.awake());
+        backoff.unused = backoff.awake();
         backoff.looks = UNTIMED;
         KEEP.set(PAUSES);
         assert!(backoff.may_keep_core());

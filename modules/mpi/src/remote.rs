@@ -31,7 +31,7 @@ pub(crate) const INLINE: u64 = 4096;
 /// Most bytes of an operation: libllcl cuts longer ones (`message_most`).
 pub const LARGEST: u64 = 4 << 20;
 /// Most requests to one peer that have no answer yet.
-const WINDOW: u32 = 2;
+const WINDOW: u32 = 4;
 /// A request whose operations have so many bytes, with their entries, is long.
 const LONG: u64 = 2048;
 /// Most operations of this rank under way.

@@ -19,13 +19,19 @@ pub enum Helper {
 pub struct Helpers {
     /// The number of a [`Helper`].
     last: AtomicU8,
+    /// Such a thread is inside a poll, in which MPI, for instance, copies whole messages.
+    inside: AtomicBool,
     /// The polling thread sleeps since others poll, or is about to.
     aside: AtomicBool,
 }
 
 impl Default for Helpers {
     fn default() -> Helpers {
-        Helpers { last: AtomicU8::new(Helper::Nobody as u8), aside: AtomicBool::new(false) }
+        Helpers {
+            last: AtomicU8::new(Helper::Nobody as u8),
+            inside: AtomicBool::new(false),
+            aside: AtomicBool::new(false),
+        }
     }
 }
 
@@ -47,14 +53,23 @@ impl Helpers {
         self.last.store(helper as u8, Ordering::Relaxed);
     }
 
-    /// Whether a thread has polled since the last call: then the polling thread sleeps, for a
-    /// limited time, and calls come_back(). The caller need not hold the endpoint's lock: threads
-    /// that poll would stop for it.
+    /// Such a thread, which has the endpoint's lock, polls until the result is dropped.
+    #[inline]
+    pub fn enter(&self, helper: Helper) -> Inside<'_> {
+        // Relaxed: a hint, as in drop().
+        self.inside.store(true, Ordering::Relaxed);
+        Inside { helpers: self, helper }
+    }
+
+    /// Whether a thread polls, or has polled since the last call: then the polling thread sleeps,
+    /// for a limited time, and calls come_back(). The caller need not hold the endpoint's lock:
+    /// threads that poll would stop for it.
     pub fn step_aside(&self) -> bool {
         // SeqCst, as in leave(): either that thread sees `aside`, or this one sees `Nobody`.
         self.aside.store(true, Ordering::SeqCst);
         let helped = self.last.swap(Helper::Nobody as u8, Ordering::SeqCst);
-        let steps = helped != Helper::Nobody as u8;
+        // After the swap: whoever has called leave() is not inside.
+        let steps = helped != Helper::Nobody as u8 || self.inside.load(Ordering::Relaxed);
         if !steps {
             self.come_back();
         }
@@ -75,6 +90,22 @@ impl Helpers {
     }
 }
 
+/// A poll of a thread other than the polling thread; see `Helpers::enter`.
+#[must_use = "the poll ends when this is dropped"]
+pub struct Inside<'a> {
+    helpers: &'a Helpers,
+    helper: Helper,
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Anew, since the polling thread may have looked during the poll.
+        self.helpers.note(self.helper);
+        self.helpers.inside.store(false, Ordering::Relaxed);
+    }
+}
+
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -91,6 +122,7 @@ mod models {
                 let helpers = helpers.clone();
                 thread::spawn(move || {
                     helpers.note(Helper::Program);
+                    drop(helpers.enter(Helper::Program));
                     helpers.leave()
                 })
             };

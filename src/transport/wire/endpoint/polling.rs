@@ -8,7 +8,7 @@
 //! While application threads poll, the polling thread sleeps, for `BESIDE` at first and twice as
 //! long each time, up to `BESIDE_MOST`. A thread that falls asleep wakes it (`leave`); one that
 //! stops polling in another way, for instance since it computes, tells nobody. When none has polled
-//! since its last look the polling thread polls again. It then stays awake (`util::backoff`) until
+//! since its last look, and none is inside a poll, the polling thread polls again. It then stays awake (`util::backoff`) until
 //! `LINGER` after the last event; after that it sleeps between two polls, longer each time, up to
 //! `LONGEST` (or for the time that the lane names).
 
@@ -389,6 +389,7 @@ impl Endpoint {
         if state.over || state.asleep == Asleep::OnDescriptor {
             return Polled::Nothing;
         }
+        let _inside = self.shared.helpers.enter(helper);
         self.shared.round(state, &self.shared.deliver)
     }
 

@@ -72,3 +72,16 @@ fn the_progress_thread_leaves_the_wire_to_threads_that_poll() {
         last() == Helper::Progress
     });
 }
+
+/// A poll may take longer than the polling thread sleeps, for instance while MPI copies a message.
+/// During that poll, and right behind it, the polling thread leaves the wire alone.
+#[test]
+fn the_polling_thread_waits_for_a_long_poll() {
+    let helpers = Helpers::default();
+    helpers.note(Helper::Program);
+    let inside = helpers.enter(Helper::Program);
+    assert!((0..3).all(|_| helpers.step_aside()), "it polls beside a thread that polls");
+    drop(inside);
+    assert!(helpers.step_aside(), "the thread has polled since its last look");
+    assert!(!helpers.step_aside(), "it leaves the wire to nobody");
+}
