@@ -17,6 +17,8 @@ use crate::util::status::{Result, Status};
 pub trait Parameters {
     /// Whether offload mode has a short path into the command queue for the operation.
     const QUEUES_QUICKLY: bool = false;
+    /// Whether the other modes have a short path to a wire for it.
+    const POSTS_QUICKLY: bool = false;
 
     /// Makes the request; an error if a parameter is wrong that can be checked without a context.
     ///
@@ -294,19 +296,35 @@ unsafe extern "C" fn try_post_any<P: Parameters>(
             return status;
         }
         // SAFETY: as the caller promises.
-        let request = || unsafe { params.request() };
-        if P::QUEUES_QUICKLY
-            && context.is_live()
-            && params.on_local().is_none_or(|it| it.as_engine().is_ready())
-            && params.on_complete().as_engine().is_ready()
-            && let Ok(request) = &mut request()
-            && context.context.offload_quickly(request)
-        {
+        if unsafe { accept_quickly(context, params) } {
             return LLCL_OK;
         }
     }
     // SAFETY: as the caller promises.
     unsafe { submit(context, params, Context::submit) }
+}
+
+/// Makes a request of the parameters and hands it over, if possible. False: the operation takes the
+/// long path.
+///
+/// # Safety
+/// As of do_quickly().
+#[inline(always)]
+unsafe fn accept_quickly<P: Parameters>(context: &llcl_context_t, params: &P) -> bool {
+    let offloads = context.context.offloads();
+    if !(if offloads { P::QUEUES_QUICKLY } else { P::POSTS_QUICKLY })
+        || !context.is_live()
+        || !params.on_local().is_none_or(|it| it.as_engine().is_ready())
+        || !params.on_complete().as_engine().is_ready()
+    {
+        return false;
+    }
+    // SAFETY: as the caller promises.
+    match (unsafe { params.request() }, offloads) {
+        (Ok(mut request), true) => context.context.offload_quickly(&mut request),
+        (Ok(request), false) => context.context.post_quickly(&request),
+        (Err(_), _) => false,
+    }
 }
 
 /// The tier that waits until the operation is accepted.
@@ -325,6 +343,10 @@ pub unsafe extern "C" fn post<P: Parameters>(
         // SAFETY: as the caller promises.
         if let Some(status) = unsafe { do_and_complete(&context.context, params) } {
             return status;
+        }
+        // SAFETY: as the caller promises.
+        if unsafe { accept_quickly(context, params) } {
+            return LLCL_OK;
         }
     }
     // SAFETY: as the caller promises.

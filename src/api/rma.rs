@@ -108,6 +108,7 @@ pub struct llcl_write_signal_params_t {
 
 impl Parameters for llcl_read_params_t {
     const QUEUES_QUICKLY: bool = true;
+    const POSTS_QUICKLY: bool = true;
 
     unsafe fn request(&self) -> Result<Request> {
         let mut command = Command::new(Op::READ, self.peer);
@@ -141,6 +142,7 @@ impl Parameters for llcl_read_params_t {
 
 impl Parameters for llcl_write_params_t {
     const QUEUES_QUICKLY: bool = true;
+    const POSTS_QUICKLY: bool = true;
 
     unsafe fn request(&self) -> Result<Request> {
         let mut command = Command::new(Op::WRITE, self.peer);

@@ -75,6 +75,8 @@ unsafe fn carrying(
 }
 
 impl Parameters for llcl_write_value_params_t {
+    const POSTS_QUICKLY: bool = true;
+
     unsafe fn request(&self) -> Result<Request> {
         if !(1..=8).contains(&self.size) {
             fail!(ERR_INVALID, "size is {}, expected 1 to 8", self.size);
@@ -115,6 +117,8 @@ impl Parameters for llcl_write_value_params_t {
 }
 
 impl Parameters for llcl_write_small_params_t {
+    const POSTS_QUICKLY: bool = true;
+
     unsafe fn request(&self) -> Result<Request> {
         if self.source.is_null() && self.size > 0 {
             fail!(ERR_INVALID, "source is NULL, expected {} bytes", self.size);

@@ -90,9 +90,13 @@ impl Context {
     }
 
     /// Reads. False: the read must take the long path.
-    #[inline]
+    #[inline(always)]
     pub fn read_quickly(&self, peer: u32, from: Address, to: Address, size: u64) -> bool {
-        let Some(port) = self.quick.near_port(peer) else { return false };
+        self.quick.near_port(peer).is_some_and(|port| self.read_near(port, from, to, size))
+    }
+
+    #[inline(never)]
+    fn read_near(&self, port: &Port, from: Address, to: Address, size: u64) -> bool {
         let _pinned = pin();
         let Some(theirs) = port.find(from, size) else { return false };
         let Some(ours) = self.quick.own.find(to, size) else { return false };

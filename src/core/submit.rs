@@ -85,13 +85,36 @@ impl Request {
 }
 
 impl Context {
-    /// The short path into the queue of offload mode. The caller has checked the completions.
-    /// False: the request must take the long path, which also reports errors.
+    /// Whether the context is in offload mode.
+    #[inline(always)]
+    pub fn offloads(&self) -> bool {
+        self.lane.execution() == Execution::Offload
+    }
+
+    /// The short path to a wire, for the other modes; see Lane::post_to_wire(). The caller has
+    /// checked the completions. False: nothing has happened, and the request must take the long
+    /// path, which also reports errors.
+    ///
+    /// What it calls is inlined, up to the network's post: in the system call by which a network
+    /// sends, the processor forgets to where a caller returns, so each call around it takes 5 to 7
+    /// ns (docs/decisions/0033).
+    #[inline(never)]
+    pub fn post_quickly(&self, request: &Request) -> bool {
+        let Request { command, local, carry, flags } = request;
+        let fits = !*carry || command.size <= INLINE as u64;
+        if !fits || *flags & !(FLAG_DONE | FLAG_PARK) != 0 || !self.routes.gate().is_open() {
+            return false;
+        }
+        // SAFETY: the completions are valid, as the caller has checked; their user keeps them and
+        // the local memory.
+        unsafe { self.lane.post_to_wire(command, *local) }
+    }
+
+    /// The short path into the queue of offload mode, in that mode. Else like post_quickly().
     #[inline]
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;
-        let offload = self.lane.execution() == Execution::Offload;
-        if !offload || *carry || *flags & !FLAG_DONE != 0 || !self.routes.gate().is_open() {
+        if *carry || *flags & !FLAG_DONE != 0 || !self.routes.gate().is_open() {
             return false;
         }
         let Some(port) = self.routes.known(command.peer) else { return false };
@@ -146,20 +169,8 @@ impl Context {
 
     /// Executes, queues or parks the request; an error says why it was not accepted.
     pub fn submit(&self, request: &Request) -> Result<Accepted> {
-        self.submit_inline(request)
-    }
-
-    /// The functions from here to the network's post are inlined. In the system call by which a
-    /// network sends, the processor forgets to where a caller returns, so each call around it takes
-    /// 5 to 7 ns (docs/decisions/0033).
-    #[inline(always)]
-    fn submit_inline(&self, request: &Request) -> Result<Accepted> {
-        self.must_be_open()?;
-        // Without a closure, which would not be inlined.
-        match self.poster.submit(request) {
-            Err(error) => self.park_if_refused(request.flags, || Parked::of(request), error),
-            end => end,
-        }
+        let parked = || Parked::of(request);
+        self.accept(request.flags, parked, || self.poster.submit(request))
     }
 
     /// Posts a request, or parks it if there is no room and the flags allow it.
@@ -193,17 +204,13 @@ impl Context {
     pub fn submit_until_accepted(&self, request: &Request) -> Result<Accepted> {
         self.may_block()?;
         let contacts = self.routes.contacts();
-        match self.submit_inline(request) {
-            Err(error) if error.status.is_retry() => self.submit_again(request, contacts, error),
+        match self.submit(request) {
+            Err(error) if error.status.is_retry() => {
+                let again = || self.submit(request);
+                self.blocking().until_accepted_after((contacts, Err(error)), again)
+            }
             end => end,
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn submit_again(&self, request: &Request, contacts: u64, error: Error) -> Result<Accepted> {
-        let again = || self.submit(request);
-        self.blocking().until_accepted_after((contacts, Err(error)), again)
     }
 
     /// Does the request and waits for its end. FLAG_DONE changes nothing.
@@ -213,7 +220,10 @@ impl Context {
             let mut request = *request;
             request.command.on_complete = ended;
             request.flags |= FLAG_DONE;
-            self.submit_until_accepted(&request)
+            match !self.offloads() && self.post_quickly(&request) {
+                true => Ok(Accepted::Fires),
+                false => self.submit_until_accepted(&request),
+            }
         })?;
         Ok(Accepted::Fires)
     }
@@ -274,7 +284,6 @@ impl Context {
 
 impl Poster {
     /// Executes the request or puts it into the queue.
-    #[inline(always)]
     fn submit(&self, request: &Request) -> Result<Accepted> {
         check(request)?;
         let Request { command, local, flags, .. } = request;
@@ -291,10 +300,6 @@ impl Poster {
                 }
                 end => end,
             });
-        }
-        // SAFETY: check() has checked the completions; their user keeps them and the local memory.
-        if unsafe { self.lane.post_to_wire(command, *local) } {
-            return Ok(Accepted::Fires);
         }
         let outcome = match by_caller::outcome_if_owner_signals(&self.routes, command)? {
             Some(outcome) => outcome,
