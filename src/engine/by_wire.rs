@@ -174,10 +174,6 @@ impl LaneState {
     /// it lines up. False: nothing has happened, for instance since the table is full, or this rank
     /// does not know the region.
     ///
-    /// The functions from here to the network's post are inlined. In the system call by which a
-    /// network sends, the processor forgets to where a caller returns, so each call around it takes
-    /// 5 to 7 ns (docs/decisions/0033).
-    ///
     /// # Safety
     /// As for InFlight::new().
     #[inline(always)]
@@ -188,7 +184,8 @@ impl LaneState {
         carried: bool,
     ) -> bool {
         let (fabric, peer) = (routes.fabric(), command.peer);
-        if routes.is_dead(peer) {
+        // If the bootstrap alone knows of a death, mark_dead() will end the operation.
+        if fabric.is_dead(peer) {
             return false;
         }
         let bytes = (peer, command.remote, command.size);
@@ -206,34 +203,35 @@ impl LaneState {
         }
         let what = if command.op == Op::READ { What::Read } else { What::Write };
         let local = operation.command.local;
+        let at_once = self.posts.is_empty();
         // Until the end of this function nobody else looks at it.
-        operation.sent = self.posts.is_empty();
+        operation.sent = at_once;
         self.order += 1;
         self.count_under_way();
-        if !self.posts.is_empty() {
-            self.send_or_wait(routes, tag);
-            self.post_gathered(routes);
-            return true;
-        }
-        let posting = Posting { tag: tag.0, what, local, size, remote, key };
-        // SAFETY: as in post_first().
-        let (count, stopped) = unsafe { fabric.post_remote(peer, &[posting]) };
+        let (count, stopped) = match at_once {
+            true => {
+                let posting = Posting { tag: tag.0, what, local, size, remote, key };
+                // SAFETY: as in post_first().
+                unsafe { fabric.post_remote(peer, &[posting]) }
+            }
+            false => (0, Stopped::No),
+        };
         if count == 0 {
-            self.not_posted(routes, tag, stopped);
+            self.line_up(routes, tag, stopped);
         }
         true
     }
 
-    /// The rest of post_now() for an operation that the network has refused.
-    #[cold]
-    fn not_posted(&mut self, routes: &Routes, tag: Tag, stopped: Stopped) {
+    /// The rest of post_now() for an operation that was not posted. Others wait before it, or the
+    /// network has refused it.
+    #[inline(never)]
+    fn line_up(&mut self, routes: &Routes, tag: Tag, stopped: Stopped) {
         if let Some(operation) = self.slots.get_mut(tag) {
             operation.sent = false;
-            self.unsent += 1;
         }
-        match stopped {
-            Stopped::Later => self.gather(tag),
-            _ => self.give_up(routes, tag),
+        self.send_or_wait(routes, tag);
+        if stopped != Stopped::Later {
+            self.post_gathered(routes);
         }
     }
 

@@ -79,7 +79,8 @@ impl<T> InFlightTable<T> {
         // NO_SLOT, the end of the free list, is above every index.
         let slot = self.slots.get_mut(index as usize)?;
         self.free = slot.next;
-        slot.value = Some(value);
+        // A free slot has no value that would have to be dropped.
+        std::mem::forget(slot.value.replace(value));
         self.len += 1;
         Some((Tag::new(slot.generation, index), slot.value.as_mut()?))
     }

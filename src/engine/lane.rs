@@ -380,3 +380,6 @@ impl Work for LaneState {
         self.check_count();
     }
 }
+
+#[cfg(all(test, not(loom), feature = "simulated"))]
+mod tests;

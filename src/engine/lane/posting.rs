@@ -5,6 +5,8 @@ use crate::engine::by_caller::{Local, Outcome};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::in_callback;
 use crate::engine::lane::Execution;
+use crate::engine::lane_state::LaneState;
+use crate::engine::role::Held;
 use crate::transport::port::Reach;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -46,12 +48,18 @@ impl Lane {
             Some(local) => unsafe { work.post_now(&self.routes, (command, local), carried) },
             None => false,
         };
+        self.finish_post(work);
+        posted
+    }
+
+    /// Gives the role up after a post that was begun with the sources armed.
+    #[inline(always)]
+    fn finish_post(&self, mut work: Held<'_, LaneState>) {
         if work.unsent > 0 {
             // finish() must look whether a completion announces when it can be sent.
             work.disarm();
         }
         self.finish(work);
-        posted
     }
 
     /// Executes a command at once, if the role is free and no command waits. It looks `local` up
@@ -91,11 +99,7 @@ impl Lane {
             work.post_gathered(&self.routes);
             room
         });
-        if work.unsent > 0 {
-            // finish() must look whether a completion announces when it can be sent.
-            work.disarm();
-        }
-        self.finish(work);
+        self.finish_post(work);
         match room? {
             true => Ok(()),
             false => Err(Error::bare(Status::RETRY_NO_TAG)),
