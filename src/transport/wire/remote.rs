@@ -98,43 +98,21 @@ impl Memory {
         table.by_region.get(&region).map(|it| (it.start as u64, it.key.wire))
     }
 
-    /// A look-up of the local buffers of operations.
-    #[inline(always)]
-    pub fn keys(&self) -> LocalKeys<'_> {
-        let table = self.caps.needs_local_key.then(|| self.table());
-        LocalKeys { table, inline_most: self.caps.inline_most as u64 }
-    }
-}
-
-/// See [`Memory::keys`]. It may hold the lock of the registrations.
-pub struct LocalKeys<'a> {
-    /// None: the wire needs no key of local buffers.
-    table: Option<MutexGuard<'a, Table>>,
-    inline_most: u64,
-}
-
-impl LocalKeys<'_> {
-    /// The local key of a buffer. None: no registration covers the buffer, so the wire cannot use
-    /// it.
-    #[inline(always)]
-    fn key(&self, address: *const u8, size: u64) -> Option<u64> {
-        match &self.table {
-            Some(table) => table.local_key(address as usize, size),
-            None => Some(0),
-        }
-    }
-
-    /// The local buffer of an operation as a piece, and its flags. None: the wire cannot use the
-    /// buffer.
+    /// The local buffer of an operation as a piece, and its flags. None: no registration covers the
+    /// buffer, and the wire needs one.
     #[inline(always)]
     pub fn piece(&self, posting: &Posting) -> Option<(Piece, u32)> {
         let (address, size) = (posting.local.cast_const(), posting.size);
         match posting.what {
             What::Atomic { .. } => Some((Piece { address, size: 0, local: 0 }, 0)),
-            What::Write | What::WriteSignal(_) if size <= self.inline_most => {
+            What::Write | What::WriteSignal(_) if size <= self.caps.inline_most as u64 => {
                 Some((Piece { address, size, local: 0 }, Command::INLINE))
             }
-            _ => Some((Piece { address, size, local: self.key(address, size)? }, 0)),
+            _ if self.caps.needs_local_key => {
+                let local = self.table().local_key(address as usize, size)?;
+                Some((Piece { address, size, local }, 0))
+            }
+            _ => Some((Piece { address, size, local: 0 }, 0)),
         }
     }
 }
@@ -287,7 +265,7 @@ mod tests {
         let place = |at: usize| std::ptr::without_provenance_mut::<u8>(at);
         let key = |at, size, what| {
             let posting = Posting { tag: 1, what, local: place(at), size, remote: 0, key: [0; 4] };
-            memory.keys().piece(&posting).map(|(piece, flags)| (piece.local, flags))
+            memory.piece(&posting).map(|(piece, flags)| (piece.local, flags))
         };
         memory.register(5, place(1000), 100).unwrap();
         memory.register(6, place(2000), 100).unwrap();

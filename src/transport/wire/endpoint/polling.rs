@@ -92,10 +92,12 @@ impl State {
 
 impl Shared {
     /// Locks the state, for a thread that may wait: one that posts, or the polling thread.
+    #[inline]
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.try_lock().unwrap_or_else(|| self.lock_in_turn())
     }
 
+    #[inline]
     fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
         match self.state.try_lock() {
             Ok(state) => Some(state),

@@ -26,10 +26,44 @@ pub(super) struct Batch {
     posts: usize,
 }
 
+impl Batch {
+    /// Counts a post of which the lane has taken so many commands.
+    #[inline(always)]
+    fn count(&mut self, _taken: usize) {
+        #[cfg(test)]
+        {
+            self.posts += usize::from(_taken > 0);
+        }
+    }
+}
+
 // SAFETY: the vectors are empty whenever the lock is free, so no pointer passes between threads.
 unsafe impl Send for Batch {}
 
 impl State {
+    /// Like post(), for one operation, whose command needs no list.
+    ///
+    /// # Safety
+    /// As for Endpoint::post().
+    #[inline(always)]
+    unsafe fn post_one(
+        &mut self,
+        peer: u32,
+        wanted: &Posting,
+        memory: &Memory,
+    ) -> (usize, usize, Status) {
+        let Some((piece, flags)) = memory.piece(wanted) else { return (0, 0, Status::OK) };
+        let number = self.posted.insert(wanted.tag, peer);
+        let command = command(wanted, number, &raw const piece, flags);
+        // SAFETY: the piece lives through the call; the caller vouches for the bytes.
+        let (count, why) = unsafe { self.lane.post(peer, CLASS_RMA, &[command]) };
+        if count == 0 {
+            self.posted.remove(number);
+        }
+        self.batch.count(count);
+        (count.min(1), 1, why)
+    }
+
     /// Posts the longest prefix of `wanted` that the wire can execute. Returns how many commands
     /// the lane has taken, how long that prefix was, and why the lane stopped.
     ///
@@ -46,15 +80,13 @@ impl State {
         let Batch { pieces, commands, .. } = batch;
         // The pieces stay where they are: the commands point to them.
         pieces.reserve(wanted.len());
-        let keys = memory.keys();
         for posting in wanted {
-            let Some((piece, flags)) = keys.piece(posting) else { break };
+            let Some((piece, flags)) = memory.piece(posting) else { break };
             pieces.push(piece);
             let (number, piece) =
                 (posted.insert(posting.tag, peer), &raw const pieces[pieces.len() - 1]);
             commands.push(command(posting, number, piece, flags));
         }
-        drop(keys);
         let tried = commands.len();
         let (count, why) = match tried {
             0 => (0, Status::OK),
@@ -67,10 +99,7 @@ impl State {
         }
         commands.clear();
         pieces.clear();
-        #[cfg(test)]
-        {
-            batch.posts += usize::from(count > 0);
-        }
+        batch.count(count);
         (count, tried, why)
     }
 }
@@ -144,7 +173,12 @@ impl Endpoint {
             return (0, Stopped::Later);
         }
         // SAFETY: the caller vouches for the buffers.
-        let (count, tried, why) = unsafe { state.post(peer, wanted, &self.memory) };
+        let (count, tried, why) = unsafe {
+            match wanted {
+                [one] => state.post_one(peer, one, &self.memory),
+                _ => state.post(peer, wanted, &self.memory),
+            }
+        };
         let stopped = match why {
             _ if count == wanted.len() => Stopped::No,
             _ if count == tried => Stopped::NeedsOwner,
