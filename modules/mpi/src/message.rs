@@ -47,6 +47,7 @@ pub(crate) struct Message(Vec<u8>);
 
 impl Message {
     /// A message with a head and no entries, in the memory of an earlier one if there is any.
+    #[inline(always)]
     pub(crate) fn new(earlier: Option<Vec<u8>>) -> Message {
         let mut bytes = earlier.unwrap_or_else(|| Vec::with_capacity(USUAL));
         bytes.clear();

@@ -179,10 +179,14 @@ impl Remote {
 
     /// Counts a request with these operations as unanswered. False: it may not leave before the
     /// peer answers another one.
+    #[inline(always)]
     fn admit(&mut self, peer: u32, commands: &[Command]) -> bool {
         let is_long = || commands.iter().map(|it| ENTRY as u64 + it.size).sum::<u64>() >= LONG;
         let notices = || commands.iter().any(|it| it.flags & Command::NOTICE != 0);
-        let open = self.open.entry(peer).or_default();
+        let open = match self.open.get_mut(&peer) {
+            Some(open) => open,
+            None => self.open.entry(peer).or_default(),
+        };
         let may = *open == 0 || *open < WINDOW && (notices() || is_long());
         *open += u32::from(may);
         may
@@ -208,6 +212,7 @@ impl MpiLane {
     ///
     /// # Safety
     /// As of MpiLane::post().
+    #[inline(always)]
     pub(crate) unsafe fn post_remote(&mut self, peer: u32, commands: &[Command]) -> (u32, i32) {
         let mut left = commands;
         while !left.is_empty() {
@@ -233,13 +238,12 @@ impl MpiLane {
     ///
     /// # Safety
     /// As of MpiLane::post().
+    #[inline(always)]
     unsafe fn request(&mut self, peer: u32, commands: &[Command]) -> Option<usize> {
-        let (mut answer, mut taken) = (self.begin_request(peer), 0);
-        // Number, local buffer, size, and whether it is a write.
-        let mut large = Vec::new();
-        let answered = answer.message.size();
-        let message = &mut answer.message;
+        let mut answer = self.begin_request(peer);
+        let (answered, mut taken) = (answer.message.size(), 0);
         for command in commands {
+            let message = &mut answer.message;
             let (write, size) = (command.op == Command::WRITE, command.size);
             let inline = if write && size <= INLINE { size } else { 0 };
             let notices = write && command.flags & Command::NOTICE != 0;
@@ -262,8 +266,10 @@ impl MpiLane {
             // SAFETY: the bytes are valid, as the caller promises.
             unsafe { message.put_bytes(local, inline) };
             taken += 1;
-            if transfers {
-                large.push((number, local, size as usize, write));
+            // SAFETY: the caller promises that the bytes are valid, and used by MPI alone, until
+            // the command ends, which is after the single.
+            if transfers && !unsafe { self.begin_transfer(peer, number) } {
+                return None;
             }
         }
         if taken == 0 {
@@ -271,25 +277,29 @@ impl MpiLane {
             self.remote.count_answered(peer, 1);
             return Some(0);
         }
-        // The messages of large operations begin before the request leaves, so that a receive is
-        // posted when the owner sends.
-        for (number, local, size, write) in large {
-            let to = (peer, tag_of(number, write));
-            // SAFETY: the caller promises that the bytes are valid, and used by MPI alone, until
-            // the command ends, which is after the single.
-            let begun = unsafe {
-                match write {
-                    false => self.requests.receive(to, local, size, Single::Read(number)),
-                    true => self.requests.send(to, local, size, Single::Write(number)),
-                }
-            };
-            if !self.went_well(begun) {
-                return None;
-            }
-        }
         let head = head_of(answer.ended, answered);
         let sent = self.requests.send_message((peer, REQUESTS), answer.message.end(head));
         self.went_well(sent).then_some(taken)
+    }
+
+    /// Begins the message with the bytes of a large operation, before the request leaves, so that a
+    /// receive is posted when the owner sends. False: MPI has failed.
+    ///
+    /// # Safety
+    /// The bytes are valid, and used by MPI alone, until the single has ended.
+    #[inline(never)]
+    unsafe fn begin_transfer(&mut self, peer: u32, number: u32) -> bool {
+        let Some(operation) = self.remote.get(number) else { return true };
+        let Operation { local, size, write, .. } = *operation;
+        let (to, size) = ((peer, tag_of(number, write)), size as usize);
+        // SAFETY: as the caller promises.
+        let begun = unsafe {
+            match write {
+                false => self.requests.receive(to, local, size, Single::Read(number)),
+                true => self.requests.send(to, local, size, Single::Write(number)),
+            }
+        };
+        self.went_well(begun)
     }
 
     /// Handles an answer.

@@ -66,6 +66,7 @@ impl Unsent {
 }
 
 impl MpiLane {
+    #[inline(always)]
     pub(crate) fn new_answer(&mut self) -> Answer {
         Answer { message: Message::new(self.requests.spare_message()), ended: 0 }
     }
@@ -107,7 +108,16 @@ impl MpiLane {
     }
 
     /// Begins a request with the answer that waits for a message to the peer, if it is short.
+    #[inline(always)]
     pub(crate) fn begin_request(&mut self, peer: u32) -> Answer {
+        match self.unsent.is_empty() {
+            true => self.new_answer(),
+            false => self.begin_behind_answer(peer),
+        }
+    }
+
+    #[inline(never)]
+    fn begin_behind_answer(&mut self, peer: u32) -> Answer {
         let answer = self.take_answer_for(peer);
         if answer.message.size() <= SHORT {
             return answer;
