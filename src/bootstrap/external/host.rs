@@ -28,6 +28,9 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_micros(100);
 /// How long it waits after a failed accept(), in milliseconds.
 const PAUSE_MS: i32 = 10;
+/// How often a hub sends a pulse to each other hub. A network that refuses it so tells of the death
+/// of a process with a hub, of which nobody else may tell.
+const PULSE: Duration = Duration::from_secs(1);
 /// Most connections at one time over which no rank has sent its hello.
 const MOST_UNKNOWN: usize = 64;
 
@@ -35,6 +38,8 @@ const MOST_UNKNOWN: usize = 64;
 pub enum Relay {
     /// It gets this packet.
     Packet(Vec<u8>),
+    /// It gets a frame that says nothing, unless another one is under way to its process.
+    Pulse,
     /// Nothing more is expected of it: it has ended, or the hub in this process ends.
     Over,
 }
@@ -270,6 +275,17 @@ fn speak(hub: &mut Hub, carry: Option<&Carry>) {
     hub.take_ended().into_iter().for_each(|other| carry(other, Relay::Over));
 }
 
+/// Sends a pulse to each other hub when it is time. Returns when the next one is due.
+fn beat(hub: &Hub, carry: Option<&Carry>, due: Instant, now: Instant) -> Instant {
+    if due > now {
+        return due;
+    }
+    if let Some(carry) = carry {
+        hub.others().into_iter().for_each(|other| carry(other, Relay::Pulse));
+    }
+    now + PULSE
+}
+
 /// Returns when the hub must end.
 fn serve_ranks(
     hub: &mut Hub,
@@ -278,6 +294,7 @@ fn serve_ranks(
     hub_requests: &HubRequests,
 ) {
     let mut until: Option<Instant> = None;
+    let mut pulse = Instant::now() + PULSE;
     let mut has_left = false;
     // Ranks that have closed their connections, and how long their processes may go on.
     let mut closed: VecDeque<(Instant, u32)> = VecDeque::new();
@@ -293,7 +310,11 @@ fn serve_ranks(
         if until.is_some_and(|until| until <= now) {
             return;
         }
-        let next = until.into_iter().chain(closed.front().map(|(at, _)| *at)).min();
+        if several {
+            pulse = beat(hub, carry.as_ref(), pulse, now);
+        }
+        let next = until.into_iter().chain(closed.front().map(|(at, _)| *at));
+        let next = next.chain(several.then_some(pulse)).min();
         let wait = next.map_or(-1, |at| at.duration_since(now).as_millis() as i32 + 1);
         let mut waits = [
             interest(hub.as_fd(), libc::POLLIN),

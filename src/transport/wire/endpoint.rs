@@ -244,6 +244,7 @@ impl State {
         match packet {
             Packet::Asked => self.receipts.asked(from),
             Packet::Delivered => self.receipts.confirmed(from),
+            Packet::Relayed(bytes) if bytes.is_empty() => {} // a pulse
             Packet::Relayed(bytes) => (self.relayed)(from, bytes),
             Packet::Use(number, change) => self.use_changed((from, number, change), out),
             packet => return self.grants.take(from, packet, event.frame, out),

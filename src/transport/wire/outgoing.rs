@@ -371,6 +371,11 @@ impl Outgoing {
         self.count = self.queues.iter().map(|queue| queue.frames.len()).sum();
     }
 
+    /// Whether no frame for a peer waits or is under way.
+    pub fn is_clear(&self, peer: u32) -> bool {
+        self.taken(peer) == 0 && self.queues.iter().all(|queue| queue.to.0 != peer)
+    }
+
     /// Number of frames for a peer that the lane has taken and not completed.
     pub fn taken(&self, peer: u32) -> usize {
         self.taken.iter().filter(|(_, (to, _), _)| *to == peer).count()

@@ -93,6 +93,12 @@ impl Endpoint {
                     state.hubs.has_sent = true;
                     shared.send_and_wake(state, vec![(hub, Packet::Relayed(packet))]);
                 }
+                Relay::Pulse => {
+                    // The frame under way will be refused as well, or it finds a living process.
+                    if state.outgoing.is_clear(hub) {
+                        shared.send_and_wake(state, vec![(hub, Packet::Relayed(Vec::new()))]);
+                    }
+                }
                 Relay::Over => {
                     if !state.closed {
                         state.end_hub(hub);

@@ -66,6 +66,18 @@ fn what_a_hub_has_said_outlives_the_rank_of_the_other() {
     }
 }
 
+/// A process that is stopped takes nothing, for hours perhaps.
+#[test]
+fn one_pulse_at_a_time_waits_for_a_process_and_its_hub_hears_none() {
+    let (end, hub, hears) = apart(1);
+    let relay = end.relay(&[1]);
+    (0..3).for_each(|_| relay(1, Relay::Pulse));
+    assert_eq!(end.shared.lock().outgoing.waiting(), 1, "it is not connected");
+    end.connect(1, hub.card()).unwrap();
+    relay(1, Relay::Packet(vec![1; 8]));
+    assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![1; 8])));
+}
+
 /// Notes the fences.
 struct Fences {
     lane: BoxedLane,
