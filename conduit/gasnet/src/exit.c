@@ -115,6 +115,13 @@ void stop_at_end(void) {
     }
 }
 
+bool is_at_end(void) {
+    while (atomic_load(&job.leaving) && !leaves) {
+        pause();
+    }
+    return leaves;
+}
+
 /* llcl_finalize allows no other thread inside a call of libllcl, and there may be one. Inside a
  * client's handler of a signal this thread itself may be inside such a call. */
 static bool may_finalize(void) {
@@ -134,17 +141,20 @@ static struct sigaction at_fault;
 
 /* llcl_finalize unmaps the segments. A thread of the client that is not in a call may still use
  * them: it puts or gets by an inlined access, or computes there. That must not kill the process,
- * which ends in any case, with a code. So a thread that faults from then on stops. */
-static void stop(int number) {
-    (void)number;
-    while (!leaves) {
+ * which ends in any case, with a code. So a thread that faults there from then on stops. */
+static void stop(int number, siginfo_t *fault, void *state) {
+    (void)state;
+    while (!leaves && fault->si_code > 0 && is_in_segment(fault->si_addr)) {
         pause();
     }
     sigaction(SIGSEGV, &at_fault, NULL); /* the fault comes again, now without this function */
+    if (fault->si_code <= 0) {
+        raise(number); /* a process has sent it, so it does not come again */
+    }
 }
 
 static void faults_stop_threads(void) {
-    struct sigaction wanted = {.sa_handler = stop};
+    struct sigaction wanted = {.sa_sigaction = stop, .sa_flags = SA_SIGINFO};
     sigemptyset(&wanted.sa_mask);
     sigaction(SIGSEGV, &wanted, &at_fault);
 }

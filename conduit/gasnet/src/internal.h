@@ -145,7 +145,8 @@ extern struct job job;
 
 /* Prints a sentence with the rank, and ends the job. */
 void fatal(const char *format, ...) GASNETT_NORETURN __attribute__((format(printf, 1, 2)));
-/* Ends the job unless `status` is LLCL_OK. `what`: the part of the conduit that needed the call. */
+/* Ends the job unless `status` is LLCL_OK, or this rank is ending. `what`: the part of the conduit
+ * that needed the call. */
 void must(llcl_status_t status, const char *what);
 /* Returns the code. Prints the sentence if gex_System_GetVerboseErrors() is set. */
 int refuse(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -159,6 +160,9 @@ extern __thread bool thread_seen;
 void count_thread(void);
 /* exit.c: stops the calling thread if another one is ending this process. */
 void stop_at_end(void);
+/* exit.c: whether the calling thread is ending this process. If another one is, it stops. Peers end
+ * at the same time, so that calls fail. */
+bool is_at_end(void);
 static inline void see_thread(void) {
     if (!thread_seen) {
         count_thread();
@@ -224,6 +228,8 @@ struct team *team_allocate(gex_Rank_t rank, gex_Rank_t size);
 void team_list(struct team *team);
 /* Enters a rank's segment at an endpoint index in all teams and pairs. */
 void teams_place(gex_EP_Index_t index, gex_Rank_t jobrank, const struct gexl_place *place);
+/* Whether an address of this process is in the segment of a rank. A handler of signals calls it. */
+bool is_in_segment(const void *address);
 /* coll.c */
 void collectives_advance(struct team *team);
 void plans_free(struct team *team);

@@ -45,6 +45,19 @@ void teams_place(gex_EP_Index_t index, gex_Rank_t jobrank, const struct gexl_pla
     pthread_mutex_unlock(&listing);
 }
 
+bool is_in_segment(const void *address) {
+    for (gex_EP_Index_t i = 0; i < GASNET_MAXEPS; i++) {
+        for (gex_Rank_t r = 0; known[i] && r < job.size; r++) {
+            const struct gexl_place *place = &known[i][r];
+            uintptr_t here = place->base + place->at.delta - GEXL_MAPPED;
+            if (place->size && (uintptr_t)address - here < place->size) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void team_list(struct team *team) {
     pthread_mutex_lock(&listing);
     refresh(team);

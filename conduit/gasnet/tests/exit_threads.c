@@ -8,9 +8,16 @@
  *   not mapped here;
  * - beside a put: exit(), with an exit handler that takes time, while another thread puts to mapped
  *   memory by inlined accesses, and so never enters the conduit;
- * - before a get: exit(), with an exit handler during which another thread makes its first call.
+ * - before a get: exit(), with an exit handler during which another thread makes its first call;
+ * - before a fault: exit(), with an exit handler during which another thread faults outside of all
+ *   segments: that ends the process as it always does;
+ * - after a death: gasnet_exit(), which waits for the other rank, while that is killed and another
+ *   thread gets from it: the get that fails must not end the job with another code.
  * tests/run checks the exit code. Threads need PAR: programs of the other modes do nothing. */
 #include "t.h"
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #if defined(GASNET_PAR)
@@ -36,8 +43,15 @@ static void await(void) {
     }
 }
 
+static void tell_process(void) {
+    pid_t own = getpid();
+    gex_RMA_PutBlocking(tm, 1, base_of(1), &own, sizeof own, 0);
+}
 static void *begin_there(void *stays) {
     begin(NULL, 0);
+    if (me == 0) {
+        tell_process();
+    }
     barrier();
     ready = 1;
     while (stays && me == 0) {
@@ -45,12 +59,17 @@ static void *begin_there(void *stays) {
     }
     return NULL;
 }
-/* Rank 0 calls exit(); the others go on. `waits`: until rank 0 has ended the job. */
-static int exit_alone(int waits) {
+/* Rank 0 calls exit(), and rank 1 goes on until the process of rank 0 has ended. */
+static int exit_alone(void) {
     if (me == 0) {
         exit(0);
     }
-    sleep_ms(waits ? 30000 : 1000);
+    _Atomic pid_t *process = (_Atomic pid_t *)base_of(1);
+    while (!*process) {
+        sleep_ms(1);
+    }
+    struct pollfd other = {.fd = (int)syscall(SYS_pidfd_open, *process, 0), .events = POLLIN};
+    CHECK(other.fd >= 0 && poll(&other, 1, -1) == 1);
     fprintf(stderr, "rank %u has gone on\n", me);
     return 3;
 }
@@ -61,7 +80,7 @@ static int stranger(int stays) {
     if (!stays || me) {
         pthread_join(thread, NULL);
     }
-    return exit_alone(stays);
+    return exit_alone();
 }
 
 static void *get(void *from) {
@@ -89,9 +108,30 @@ static void *get_late(void *from) {
     }
     return get(from);
 }
+static void *fault_late(void *at) {
+    while (!ends) {
+        sleep_ms(1);
+    }
+    *(volatile char *)at = 0;
+    return NULL;
+}
 static void take_time(void) {
     ends = 1;
     sleep_ms(200);
+}
+/* gasnet_exit() flushes this stream when it has begun. */
+static ssize_t kill_other(void *process, const char *bytes, size_t size) {
+    (void)bytes;
+    kill(*(pid_t *)process, SIGKILL);
+    return (ssize_t)size;
+}
+static void exit_after_death(void) {
+    pid_t other;
+    gex_RMA_GetBlocking(tm, &other, 1, base_of(1), sizeof other, 0);
+    fputc('.', fopencookie(&other, "w", (cookie_io_functions_t){.write = kill_other}));
+    start(get, base_of(1));
+    await();
+    gasnet_exit(6);
 }
 static void begin_unmapped(void) {
     CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, init_flags) == GASNET_OK);
@@ -109,10 +149,11 @@ int main(int argc, char **argv) {
     } else if (!strcmp(how, "beside a test")) {
         begin(NULL, 0);
         if (me == 0) { /* no other rank enters this barrier */
+            tell_process();
             start(test, gex_Coll_BarrierNB(tm, 0));
             await();
         }
-        return exit_alone(1);
+        return exit_alone();
     } else if (!strcmp(how, "beside a get")) {
         begin_unmapped();
         start(get, base_of((me + 1) % all));
@@ -132,6 +173,22 @@ int main(int argc, char **argv) {
         start(get_late, base_of((me + 1) % all));
         barrier();
         exit(9);
+    } else if (!strcmp(how, "before a fault")) {
+        atexit(take_time); /* as above */
+        begin(NULL, 0);
+        start(fault_late, (void *)64);
+        barrier();
+        exit(0);
+    } else if (!strcmp(how, "after a death")) {
+        begin_unmapped();
+        *(_Atomic pid_t *)memory = getpid();
+        barrier();
+        if (me) {
+            for (;;) {
+                pause();
+            }
+        }
+        exit_after_death();
     }
     return 1;
 }
