@@ -1,6 +1,6 @@
 /* Broken if this fails: while a message waits for a slot of its receiver, parked, in the lane or,
  * between nodes, in a blocking call, a thread of its rank looks again and again; or that thread
- * sleeps on when the receiver has slots again.
+ * sleeps on when the receiver has slots again. On a busy machine a half of the rounds may be late.
  * ranks: 2
  * modes: auto direct
  */
@@ -108,8 +108,8 @@ static uint64_t fill(struct rank *rank, int way, pthread_t *thread)
 
 static uint64_t send_all(struct rank *rank, int way, uint64_t all, uint64_t round)
 {
-    int64_t since = 0, took, told;
-    uint32_t i, soon = 0;
+    int64_t told, took;
+    uint32_t i, soon = 0, sooner = 0;
     for (i = 1; i <= ROUNDS; i++) {
         pthread_t thread;
         all += fill(rank, way, &thread);
@@ -121,7 +121,6 @@ static uint64_t send_all(struct rank *rank, int way, uint64_t all, uint64_t roun
             before = switches() - before;
             printf("%ld switches while a message was %s\n", before, WAYS[way]);
             CHECK(before <= MOST_SWITCHES);
-            since = now_ns();
         }
         /* Until the thread sleeps again. */
         sleep_ms(20);
@@ -130,13 +129,14 @@ static uint64_t send_all(struct rank *rank, int way, uint64_t all, uint64_t roun
         hear(rank, TAKEN, ++round);
         if (way >= BLOCKED)
             CHECK(pthread_join(thread, NULL) == 0);
-        soon += now_ns() - told < INT64_C(20000000);
+        took = now_ns() - told;
+        soon += took < INT64_C(500000000);
+        sooner += took < INT64_C(20000000);
     }
-    took = now_ns() - since;
-    printf("%u rounds took %lld us\n", ROUNDS, (long long)took / 1000);
+    printf("of %u rounds %u took less than 500 ms, and %u less than 20 ms\n", ROUNDS, soon, sooner);
     /* A thread that nobody rings for sleeps for a second, in a call that blocks for 50 ms. */
-    CHECK(took < (ROUNDS - 2) * INT64_C(1000000000) / 2);
-    CHECK(way < BLOCKED || soon >= ROUNDS / 2);
+    CHECK(soon >= ROUNDS / 2);
+    CHECK(way < BLOCKED || sooner >= ROUNDS / 2);
     return all;
 }
 

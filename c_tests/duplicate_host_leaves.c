@@ -1,14 +1,17 @@
 /* Broken if this fails: llcl_finalize_within waits longer than it may at the rank that serves the
  * others of a second context; or these cannot reach each other any more, or not finalize, after it
- * has left.
+ * has left. On a busy machine that rank may take longer once or twice.
  * ranks: 3
  * modes: auto offload
  * threads: yes
+ * timeout: 40
  */
 #include "test.h"
 
-/* Longer than that rank waits for others that leave at the same time. */
+/* Longer than that rank waits for others that leave at the same time, which is 2 s. */
 #define WHILE_NS INT64_C(2500000000)
+#define SOON_NS INT64_C(1800000000)
+#define ROUNDS 4
 
 static void stays(llcl_context_t *second, const llcl_remote_t *all)
 {
@@ -28,11 +31,13 @@ static void stays(llcl_context_t *second, const llcl_remote_t *all)
     CHECK_OK(llcl_finalize_within(second, TEST_PATIENCE_NS));
 }
 
-static void run(llcl_context_t *context)
+/* Rank 0 leaves a second context early. Returns whether it was soon. */
+static int round_of(llcl_context_t *context)
 {
     llcl_context_t *second = NULL;
     llcl_region_t *region = NULL;
     llcl_remote_t all[8];
+    int soon = 0, told[8];
     CHECK_OK(llcl_context_duplicate(context, NULL, &second));
     CHECK_OK(llcl_region_allocate_shared(second, 64, &region, all));
     CHECK_OK(llcl_barrier(second));
@@ -41,11 +46,19 @@ static void run(llcl_context_t *context)
     if (llcl_rank(context) == 0) {
         int64_t begin = now_ns();
         CHECK_STATUS(llcl_finalize_within(second, 0), LLCL_ERR_TIMEOUT);
-        CHECK(now_ns() - begin < INT64_C(1800000000));
+        soon = now_ns() - begin < SOON_NS;
     } else {
         stays(second, all);
     }
-    CHECK_OK(llcl_barrier(context));
+    CHECK_OK(llcl_allgather_bytes(context, &soon, sizeof soon, told));
+    return told[0];
+}
+
+static void run(llcl_context_t *context)
+{
+    int round = 0;
+    while (!round_of(context))
+        CHECK(++round < ROUNDS);
 }
 
 TEST_MAIN(run)
