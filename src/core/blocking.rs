@@ -43,7 +43,7 @@ pub(super) fn patience(spin_us: u64, routes: &Routes) -> Duration {
 pub(super) fn poll_wire(routes: &Routes) {
     /// Most polls of a wire in a row, since the thread may have a deadline.
     const ROUNDS: u32 = 64;
-    let _ = (0..ROUNDS).all(|_| routes.fabric().help_wire().is_any());
+    let _ = (0..ROUNDS).all(|_| routes.fabric().help_wire(1, &mut || ()).is_any());
 }
 
 impl<'a> Blocking<'a> {

@@ -197,16 +197,35 @@ impl<W: Work> Handover<W> {
     /// Does a round after a poll of a wire, whose result is given, and gives the role up as
     /// finish() does. Returns whether the round found work. After messages only it does none:
     /// handlers wait for these messages. What the sources have is found by leave() if the progress
-    /// thread sleeps, else by that thread.
+    /// thread sleeps, else by that thread. After a poll without an event it does none if the
+    /// sources are still armed for the progress thread's sleep: they ring.
+    #[inline]
     pub fn finish_after_poll(
         &self,
         mut work: Held<'_, W>,
         around: &W::Around,
-        polled: Option<Polled>,
+        polled: Polled,
     ) -> bool {
-        let worked = polled != Some(Polled::Messages) && work.round(around) > 0;
+        let rounds = match polled {
+            Polled::Nothing => !self.is_armed(&work),
+            Polled::Messages => false,
+            Polled::Others => true,
+        };
+        let worked = rounds && {
+            work.disarm();
+            work.round(around) > 0
+        };
         self.finish(work, around);
         worked
+    }
+
+    /// Whether the progress thread sleeps, and arm() was called for this sleep and no disarm()
+    /// since.
+    #[inline]
+    fn is_armed(&self, work: &W) -> bool {
+        // Acquire: as in leave().
+        let parked = self.parked.load(Ordering::Acquire);
+        is_asleep(parked) && work.armed_for() == parked
     }
 
     /// One turn of the progress thread: a burst, so that work that comes within a microsecond finds

@@ -244,20 +244,22 @@ impl Lane {
         self.help_polling(Fabric::help_wire)
     }
 
-    fn help_polling(&self, poll: impl Fn(&Fabric) -> Polled) -> bool {
+    #[inline]
+    fn help_polling(&self, poll: impl Fn(&Fabric, u32, &mut dyn FnMut()) -> Polled) -> bool {
         let fabric = self.routes.fabric();
         if !fabric.has_silent_wire() || in_callback() {
             return self.execution != Execution::Offload && self.help();
         }
-        if self.execution == Execution::Offload {
-            return poll(fabric).is_any();
-        }
         // The role first, if it is free: frames that are polled while a thread holds it wake no
-        // other thread.
-        let Some(work) = self.handover.take() else { return poll(fabric).is_any() };
-        let polled = (0..looks()).map(|_| poll(fabric)).find(|polled| polled.is_any());
+        // other thread, since the sources are disarmed before.
+        let work = match self.execution {
+            Execution::Offload => None,
+            _ => self.handover.take_armed(),
+        };
+        let Some(mut work) = work else { return poll(fabric, 1, &mut || ()).is_any() };
+        let polled = poll(fabric, looks(), &mut || work.disarm());
         let worked = self.handover.finish_after_poll(work, self, polled);
-        polled.is_some() || worked
+        polled.is_any() || worked
     }
 
     /// Works for the lane in one burst, or until `done` returns true. Returns the last answer of

@@ -242,15 +242,15 @@ impl Fabric {
         self.node.announced(peer, name)
     }
 
-    /// Polls a wire without a descriptor once, for a thread that waits.
+    /// Polls a wire without a descriptor, for a thread that waits; see Endpoint::help().
     #[inline]
-    pub fn help_wire(&self) -> Polled {
-        self.wire.as_ref().map_or(Polled::Nothing, Endpoint::help)
+    pub fn help_wire(&self, looks: u32, before: &mut dyn FnMut()) -> Polled {
+        self.wire.as_ref().map_or(Polled::Nothing, |wire| wire.help(looks, before))
     }
 
     /// Like `help_wire`, for the progress thread; see Endpoint::help_aside().
-    pub fn help_wire_aside(&self) -> Polled {
-        self.wire.as_ref().map_or(Polled::Nothing, Endpoint::help_aside)
+    pub fn help_wire_aside(&self, looks: u32, before: &mut dyn FnMut()) -> Polled {
+        self.wire.as_ref().map_or(Polled::Nothing, |wire| wire.help_aside(looks, before))
     }
 
     /// See Endpoint::leave().

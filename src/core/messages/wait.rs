@@ -50,14 +50,19 @@ impl Context {
         handled
     }
 
-    /// Handles up to `most` messages; returns how many. Without a message it polls a wire that
-    /// wakes no thread: the calling thread and the wire's polling thread would otherwise need each
-    /// other's core for each message.
+    /// Handles up to `most` messages; returns how many. Without a message where the last ones came
+    /// it polls a wire that wakes no thread: the calling thread and the wire's polling thread would
+    /// otherwise need each other's core for each message.
     #[inline(never)]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
+        let silent = self.routes.fabric().has_silent_wire();
+        let polled = silent && !self.dispatcher.next_has_come();
+        if polled {
+            self.lane.help_others();
+        }
         let mut handled = self.dispatcher.poll_and_note(most, true);
-        if handled == 0 && self.routes.fabric().has_silent_wire() && self.lane.help_others() {
+        if handled == 0 && silent && !polled && self.lane.help_others() {
             handled = self.dispatcher.poll_and_note(most, true);
         }
         if handled > 0 {

@@ -54,7 +54,7 @@ impl Around for Commands {
 
 /// How many rounds a poll with this result leads to, and whether there was work, with so many
 /// commands in the queue.
-fn rounds_after(polled: Option<Polled>, queued: usize) -> (usize, bool) {
+fn rounds_after(polled: Polled, queued: usize) -> (usize, bool) {
     let (handover, around) = (Handover::new(Counting::default()), Commands::default());
     around.queued.store(queued, Ordering::Relaxed);
     let work = handover.take().expect("the role is free");
@@ -67,13 +67,13 @@ fn rounds_after(polled: Option<Polled>, queued: usize) -> (usize, bool) {
 /// unless a command waits for one.
 #[test]
 fn a_poll_that_brings_messages_only_leads_to_no_round() {
-    assert_eq!(rounds_after(Some(Polled::Messages), 0), (0, false));
-    for polled in [None, Some(Polled::Nothing), Some(Polled::Others)] {
+    assert_eq!(rounds_after(Polled::Messages, 0), (0, false));
+    for polled in [Polled::Nothing, Polled::Others] {
         assert_eq!(rounds_after(polled, 0), (1, false), "{polled:?}");
         assert_eq!(rounds_after(polled, 1), (1, true), "{polled:?}");
     }
     // The round is one of help(), which finds the command, and looks once more.
-    assert_eq!(rounds_after(Some(Polled::Messages), 1), (2, false));
+    assert_eq!(rounds_after(Polled::Messages, 1), (2, false));
 }
 
 /// A progress thread that sleeps is rung for a command that such a poll has left in the queue.
@@ -83,7 +83,28 @@ fn a_poll_that_brings_messages_only_rings_for_a_command() {
     assert!(handover.park(&around));
     let work = handover.take().expect("the role is free");
     around.queued.store(1, Ordering::Relaxed);
-    assert!(!handover.finish_after_poll(work, &around, Some(Polled::Messages)));
+    assert!(!handover.finish_after_poll(work, &around, Polled::Messages));
     let work = handover.take().expect("the role is free");
     assert_eq!((work.rounds, around.rings.load(Ordering::Relaxed)), (0, 1));
+}
+
+/// After a poll without an event the lane does no round while its sources are armed for the
+/// progress thread's sleep, and one if that thread is awake, or has slept since.
+#[test]
+fn a_poll_without_events_leaves_armed_sources_armed() {
+    let (handover, around) = (Handover::new(Counting::default()), Commands::default());
+    let rounds_of_poll = || {
+        let work = handover.take_armed().expect("the role is free");
+        handover.finish_after_poll(work, &around, Polled::Nothing);
+        std::mem::take(&mut handover.take_armed().expect("the role is free").rounds)
+    };
+    assert_eq!(rounds_of_poll(), 1, "awake");
+    assert!(handover.park(&around));
+    assert_eq!((rounds_of_poll(), rounds_of_poll()), (0, 0), "asleep");
+    handover.unpark();
+    assert_eq!(rounds_of_poll(), 1, "awake again");
+    handover.count_parked();
+    assert_eq!(rounds_of_poll(), 1, "nobody has armed them for this sleep");
+    assert_eq!(rounds_of_poll(), 0, "the last one has");
+    assert_eq!(around.rings.load(Ordering::Relaxed), 0);
 }

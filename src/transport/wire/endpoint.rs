@@ -45,8 +45,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 mod posts;
-use polling::Events;
+mod rounds;
 use posts::{Batch, Ring};
+use rounds::Events;
 use ways::Asked;
 
 /// How long the polling thread sleeps at most while frames wait for the lane or for a slot.
@@ -268,6 +269,7 @@ impl Shared {
             if !state.is_lost(to) || matches!(packet, Packet::Use(..)) {
                 let answered = state.grants.ride(to, &packet);
                 state.outgoing.add(to, &packet, answered);
+                packet.into_message().into_iter().for_each(|it| state.outgoing.recycle(it));
             }
         }
         // A longer list, of a rank that has sent to many others, is freed.

@@ -130,6 +130,17 @@ pub enum Packet {
     Relayed(Vec<u8>),
 }
 
+impl Packet {
+    /// The message in it.
+    pub fn into_message(self) -> Option<OwnedFrame> {
+        match self {
+            Packet::Frame(_, owned) | Packet::Queued(_, owned) => Some(owned),
+            Packet::Knock(_, knock) | Packet::More(_, knock) => knock.first,
+            _ => None,
+        }
+    }
+}
+
 /// See [`Packet::Knock`].
 #[derive(Debug)]
 pub struct Knock {
@@ -184,8 +195,9 @@ pub struct Grants {
     served_all: bool,
     /// When the first answer of a knock is due that waits for a packet that carries it.
     due: Option<Instant>,
-    /// Calls of has_served_all() since it last read the clock.
-    calls: u32,
+    /// The peer whose answer has come to wait last. Its time begins when this rank looks for the
+    /// next packet: usually a handler has sent one by then, and the clock is not read.
+    fresh: Option<u32>,
     /// Of each line the last peer behind whose knock frames waited. Its next knock is answered at
     /// once: the peer sends a stream, and perhaps no packet goes back.
     streaming: [Option<u32>; LINES],
@@ -222,7 +234,7 @@ impl Default for Grants {
             come: Default::default(),
             served_all: true,
             due: None,
-            calls: 0,
+            fresh: None,
             streaming: [None; LINES],
             streams: Vec::new(),
             most: [0; LINES],

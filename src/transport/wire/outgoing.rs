@@ -16,7 +16,7 @@
 //! others leave. Where these are with other peers, a frame knocks.
 
 use super::grants::{Answered, KNOCK, Knock, LINES, Line, Packet};
-use super::packet::{FRAME_BEFORE, SINGLE_MOST, Single, encode};
+use super::packet::{FRAME_BEFORE, OwnedFrame, SINGLE_MOST, Single, encode};
 use super::pieces::{HEAD, cut, head, is_whole};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
@@ -32,6 +32,8 @@ pub const KEPT: usize = 32;
 const BUFFERS: usize = 8;
 /// A new buffer has room for a small message.
 const LEAST: usize = HEAD + SINGLE_MOST;
+/// Most bytes that allocators of C libraries give without searching.
+const QUICK: usize = 1000;
 /// Most bytes of a frame with several packets.
 const JOINED: usize = 16 << 10;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
@@ -206,6 +208,27 @@ impl Outgoing {
         }
     }
 
+    /// Keeps memory for later frames.
+    fn keep(&mut self, mut memory: Vec<u8>) {
+        if memory.capacity() <= JOINED && self.buffers.len() < BUFFERS {
+            memory.clear();
+            self.buffers.push(memory);
+        }
+    }
+
+    /// Memory for a message of so many bytes that waits: that of a frame that has ended, if the
+    /// allocator would take long.
+    pub fn memory_for(&mut self, size: usize) -> Vec<u8> {
+        if size > QUICK { self.buffers.pop().unwrap_or_default() } else { Vec::new() }
+    }
+
+    /// Keeps the memory of a message that add() has encoded, if memory_for() may give it again.
+    pub fn recycle(&mut self, message: OwnedFrame) {
+        if message.size() > QUICK {
+            self.keep(message.into_memory());
+        }
+    }
+
     /// Whether post_alone() may be called for a packet with one message of so many bytes: it fits
     /// into a frame, no frame waits, and the wire has no shared queue.
     pub fn may_post_alone(&self, size: usize) -> bool {
@@ -326,11 +349,8 @@ impl Outgoing {
                 at.ok().and_then(|at| self.taken.remove(at))
             }
         };
-        let Some((_, to, mut frame)) = frame else { return };
-        if frame.capacity() <= JOINED && self.buffers.len() < BUFFERS {
-            frame.clear();
-            self.buffers.push(frame);
-        }
+        let Some((_, to, frame)) = frame else { return };
+        self.keep(frame);
         if self.taken.is_empty() && self.taken.capacity() > KEPT {
             self.taken = VecDeque::new();
         }

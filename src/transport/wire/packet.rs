@@ -134,8 +134,21 @@ fn frame_of(bytes: &[u8]) -> Frame<'_> {
 impl OwnedFrame {
     /// Encodes a message.
     pub fn of(class: Class, frame: &Frame) -> OwnedFrame {
-        let bytes = [&head_of(frame), frame.header, frame.payload].concat();
+        OwnedFrame::in_memory(Vec::new(), class, frame)
+    }
+
+    /// Encodes a message into an empty vector.
+    pub fn in_memory(mut bytes: Vec<u8>, class: Class, frame: &Frame) -> OwnedFrame {
+        bytes.reserve_exact(FRAME_HEAD + frame.header.len() + frame.payload.len());
+        bytes.extend_from_slice(&head_of(frame));
+        bytes.extend_from_slice(frame.header);
+        bytes.extend_from_slice(frame.payload);
         OwnedFrame { class, bytes }
+    }
+
+    /// Its memory, for another message.
+    pub fn into_memory(self) -> Vec<u8> {
+        self.bytes
     }
 
     /// Checks a received message. Err: what is wrong. `medium`: most bytes of payload of a reply.

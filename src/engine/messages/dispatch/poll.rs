@@ -201,7 +201,7 @@ impl Dispatcher {
     /// Whether a message has come to a share from which the last messages were taken, or a response
     /// is parked.
     #[inline(always)]
-    fn next_has_come(&self) -> bool {
+    pub fn next_has_come(&self) -> bool {
         let [requests, replies, responses] = &self.hints;
         requests.next_has_come()
             || responses.next_has_come()

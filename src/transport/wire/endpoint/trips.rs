@@ -5,7 +5,7 @@ use super::*;
 use crate::transport::address::Address;
 use crate::transport::remote::{ANSWERED, Posting, Signal, What};
 use crate::transport::wire::simulated::{Nature, Simulated};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 /// What was counted, for one message of many.
 #[derive(Debug)]
@@ -40,6 +40,43 @@ fn a_request_and_its_answer_are_two_frames() {
     frames_in_turn(Class::Requests, Class::Requests);
 }
 
+/// A round that notes that its caller must make the engine's lane ready.
+fn round(
+    end: &Endpoint,
+    is_ready: &Cell<bool>,
+    deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+) -> Polled {
+    end.shared.round_after(1, end.shared.lock(), &mut || is_ready.set(true), deliver)
+}
+
+/// A thread looks several times under one lock while there is no event, but not while another one
+/// wants to post.
+#[test]
+fn a_thread_looks_several_times_unless_another_one_waits() {
+    let kind = "fd=0:remote=1:atomics=0:notices=0:message=0:shared=0";
+    let (_wires, ends) = connected(Nature::named(&format!("2:frame=8192:{kind}")).unwrap());
+    let look = |most| {
+        let lock = ends[1].shared.lock();
+        ends[1].shared.round_after(most, lock, &mut || (), &|_, _, _| true)
+    };
+    let step = || ends[0].shared.round(ends[0].shared.lock(), &|_, _, _| true);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            std::thread::sleep(Duration::from_millis(20));
+            put(&ends[0], 1, Class::Requests, 0, 8);
+            while !is_over.load(Ordering::Relaxed) {
+                step();
+            }
+        });
+        assert!(look(u32::MAX).is_any());
+        is_over.store(true, Ordering::Relaxed);
+    });
+    until("nothing comes any more", || look(1) == Polled::Nothing);
+    ends[1].shared.wanted.store(1, Ordering::Relaxed);
+    assert_eq!(look(u32::MAX), Polled::Nothing);
+}
+
 /// Counts the frames of both ranks for requests and answers of these classes, in turn.
 fn frames_in_turn(requests: Class, answers: Class) {
     const COUNT: u64 = 50;
@@ -64,20 +101,26 @@ fn frames_in_turn(requests: Class, answers: Class) {
             let answered = RefCell::new(false);
             while !*answered.borrow() {
                 assert!(Instant::now() < limit, "request {tag} has no answer");
-                let came = RefCell::new(false);
-                let request = |_: u32, _: Class, _: &Frame| !came.replace(true);
-                let polled = ends[1].shared.round(ends[1].shared.lock(), &request);
+                let (came, is_ready) = (RefCell::new(false), Cell::new(false));
+                let request = |_: u32, _: Class, _: &Frame| {
+                    assert!(requests != Class::Lib || is_ready.get(), "the lane's sources ring");
+                    !came.replace(true)
+                };
+                let polled = round(&ends[1], &is_ready, &request);
+                assert!(polled != Polled::Messages || !is_ready.get(), "for handlers alone");
                 if *came.borrow() {
                     // A request to an owner is work for the lane of the engine.
                     assert!(requests != Class::Lib || polled == Polled::Others);
                     for_handlers += u64::from(polled == Polled::Messages);
                     ends[1].put(0, answers, &message(&[0; 8]), 4096);
                 }
+                is_ready.set(false);
                 let answer = |_: u32, class: Class, frame: &Frame| {
                     assert_eq!((class, frame.tag), (answers, tag));
+                    assert!(class != Class::Answers || is_ready.get(), "the lane's sources ring");
                     !answered.replace(true)
                 };
-                ends[0].shared.round(ends[0].shared.lock(), &answer);
+                round(&ends[0], &is_ready, &answer);
             }
         }
         let frames = wires.iter().map(|wire| wire.counts()[0]).sum::<u64>();
@@ -114,6 +157,9 @@ fn long_messages_take_the_short_way() {
     let frames = wires[0].counts()[0];
     assert!(frames < COUNT / 2, "{frames} frames: messages do not share them");
     assert!(ends[1].shared.lock().grants.has_kept_none(), "a message was copied");
+    let [long, short] = [1003, 8].map(|size| ends[0].shared.lock().outgoing.memory_for(size));
+    assert!(long.capacity() > 1000, "a message that waits does not use the memory of frames");
+    assert_eq!(short.capacity(), 0, "a short one uses the memory of long ones");
     assert!((0..COUNT).all(|tag| put(&ends[1], 0, Class::Replies, tag, 1000)));
     assert!(ends[1].shared.lock().outgoing.alone > 0, "all replies went through the queue");
 }

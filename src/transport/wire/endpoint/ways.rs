@@ -175,7 +175,9 @@ impl Endpoint {
         {
             return false;
         }
-        let (mut out, frame) = (std::mem::take(&mut state.out), OwnedFrame::of(class, frame));
+        let memory = state.outgoing.memory_for(size);
+        let frame = OwnedFrame::in_memory(memory, class, frame);
+        let mut out = std::mem::take(&mut state.out);
         match line {
             None => out.push((to, Packet::Frame(None, frame))),
             Some(line) => state.send(to, line, frame, &mut out),

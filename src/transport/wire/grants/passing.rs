@@ -18,10 +18,37 @@ impl Grants {
     /// The message of such a knock lies in a slot.
     pub fn passed(&mut self, from: u32, line: Line, number: u64) {
         if number != 0 && !self.dead.contains(&from) {
-            let ride = self.ride;
             let peer = self.answer(from, (line, number), 0);
             peer.be_quiet(line);
-            let due = peer.due(ride);
+            if peer.is_fresh() {
+                if self.fresh.is_some_and(|other| other != from) {
+                    self.begin_time();
+                }
+                self.fresh = Some(from);
+            }
+        }
+    }
+}
+
+/// Of the time for which an answer waits for a packet.
+impl Grants {
+    /// Whether an answer of a knock is due that has waited for a packet. Reads the clock only if
+    /// one waits.
+    #[inline]
+    pub fn is_late(&mut self) -> bool {
+        if self.fresh.is_some() {
+            self.begin_time();
+        }
+        self.due.is_some_and(|due| Instant::now() >= due)
+    }
+
+    /// The time of the newest answer that waits for a packet begins, if it still waits.
+    #[inline(never)]
+    fn begin_time(&mut self) {
+        let fresh = self.fresh.take().and_then(|from| self.receiving.get_mut(from));
+        if let Some(peer) = fresh.filter(|peer| peer.is_fresh()) {
+            peer.since = Some(Instant::now());
+            let due = peer.due(self.ride);
             self.due = self.due.into_iter().chain(due).min();
         }
     }

@@ -1,7 +1,6 @@
 //! The receiver's side: received knocks and frames, and the buffers that are granted for them.
 
 use super::*;
-use crate::util::backoff::looks;
 use std::cell::LazyCell;
 
 /// What a receiver keeps of a peer.
@@ -21,9 +20,9 @@ pub(super) struct Receiving {
     /// Lines for which a granted frame has brought a knock that was not answered.
     pub knocks: [bool; LINES],
     /// Lines whose last knock was answered without grants, which the peer does not know, and since
-    /// when there is one.
+    /// when there is one; None: see [`Grants::fresh`].
     quiet: [bool; LINES],
-    since: Option<Instant>,
+    pub since: Option<Instant>,
     /// For such a line of requests or responses: the own knock that has carried the answer as well,
     /// and that the peer has not answered; else 0.
     along: [u64; LINES],
@@ -41,13 +40,22 @@ impl Receiving {
     /// The last knock of a line was answered without grants, which the peer does not know.
     pub fn be_quiet(&mut self, line: Line) {
         self.quiet[line] = true;
-        self.since.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether there is such a line.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet != [false; LINES]
+    }
+
+    /// Whether there is such a line, and its time has not begun.
+    pub fn is_fresh(&self) -> bool {
+        self.is_quiet() && self.since.is_none()
     }
 
     /// The peer knows the answer of a line.
     fn told(&mut self, line: Line) {
         (self.quiet[line], self.along[line]) = (false, 0);
-        if self.quiet == [false; LINES] {
+        if !self.is_quiet() {
             self.since = None;
         }
     }
@@ -63,7 +71,7 @@ impl Receiving {
         self.news
             || self.reporting
             || self.knocks != [false; LINES]
-            || self.since.is_some()
+            || self.is_quiet()
             || !self.has_come()
     }
 }
@@ -231,7 +239,11 @@ impl Grants {
         }
         self.due = None;
         let now = LazyCell::new(Instant::now);
+        self.fresh = None;
         for (number, peer) in self.receiving.iter_mut() {
+            if peer.is_fresh() {
+                peer.since = Some(*now);
+            }
             let due = peer.due(self.ride);
             peer.news |= due.is_some_and(|due| due <= *now);
             if peer.news && !peer.reporting {
@@ -247,17 +259,9 @@ impl Grants {
         self.served_all = (0..LINES).all(|line| self.is_idle(line));
     }
 
-    /// Whether serve() has nothing to do until a packet comes. While answers of knocks wait for a
-    /// packet, and the caller asks looks() times `in_a_row`, only one of these calls reads the
-    /// clock.
-    pub fn has_served_all(&mut self, in_a_row: bool) -> bool {
-        let Some(due) = self.due.filter(|_| self.served_all) else { return self.served_all };
-        self.calls += 1;
-        if in_a_row && self.calls < looks() {
-            return true;
-        }
-        self.calls = 0;
-        Instant::now() < due
+    /// Whether serve() has nothing to do until a packet comes, or is_late().
+    pub fn has_served_all(&self) -> bool {
+        self.served_all
     }
 
     /// The answer of a knock that a packet to a peer carries; it counts as sent, see also
@@ -268,7 +272,7 @@ impl Grants {
 
     /// See ride().
     pub fn ride_by(&mut self, to: u32, packet: Carrying) -> Option<Answered> {
-        let peer = self.receiving.get_mut(to)?;
+        let peer = self.receiving.get_mut(to).filter(|peer| peer.is_quiet())?;
         if let Some(line) = (0..LINES).find(|line| peer.quiet[*line] && packet.carries(*line)) {
             let answered = (line, peer.answered[line]);
             peer.told(line);
@@ -286,7 +290,8 @@ impl Grants {
 
     /// A peer has answered a knock of this rank, and so knows the answer that the knock carried.
     pub(super) fn has_read(&mut self, from: u32, knock: u64) {
-        let Some(peer) = self.receiving.get_mut(from) else { return };
+        let quiet = self.receiving.get_mut(from).filter(|peer| peer.is_quiet());
+        let Some(peer) = quiet else { return };
         if let Some(line) = peer.along.iter().position(|along| *along == knock) {
             peer.told(line);
             if !peer.is_needed() {
@@ -419,6 +424,6 @@ impl Grants {
     pub fn is_stuck(&self) -> bool {
         self.come.iter().any(|come| !come.is_empty())
             || self.loans.iter().any(|loan| loan.since.is_some())
-            || self.receiving.values().any(|peer| peer.since.is_some())
+            || self.receiving.values().any(Receiving::is_quiet)
     }
 }

@@ -16,12 +16,12 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
         let limit = Instant::now() + Duration::from_millis(2);
         let mut helped = false;
         while !helped && Instant::now() < limit {
-            helped = there.help().is_any();
+            helped = there.help(1, &mut || ()).is_any();
         }
         helped
     });
     until("the polling thread never received it", || {
-        there.help();
+        there.help(1, &mut || ());
         there.shared.helpers.last() == Helper::Program
     });
     let looked = || there.shared.helpers.last() == Helper::Nobody;
@@ -31,7 +31,7 @@ fn a_thread_that_waits_polls_where_the_wire_wakes_nobody() {
     until("the polling thread does not poll", || came.try_recv().is_ok_and(|it| it.2 == 8));
     let ([_, there], _) = pair(Nature { has_fd: true, ..Nature::of(2) });
     until("the polling thread never sleeps", || there.shared.lock().asleep == Asleep::OnDescriptor);
-    assert!(!there.help().is_any() && !there.wakes_nobody());
+    assert!(!there.help(1, &mut || ()).is_any() && !there.wakes_nobody());
 }
 
 /// A thread that has polled and falls asleep wakes the polling thread, which would else sleep for
@@ -59,16 +59,16 @@ fn the_progress_thread_leaves_the_wire_to_threads_that_poll() {
     until("the naps are not seen", || there.wakes_nobody());
     let last = || there.shared.helpers.last();
     until("the progress thread never polls", || {
-        there.help_aside();
+        there.help_aside(1, &mut || ());
         last() == Helper::Progress
     });
     until("the progress thread polls beside the program", || {
-        there.help();
-        there.help_aside();
+        there.help(1, &mut || ());
+        there.help_aside(1, &mut || ());
         last() == Helper::Program
     });
     until("the progress thread never polls again", || {
-        there.help_aside();
+        there.help_aside(1, &mut || ());
         last() == Helper::Progress
     });
 }

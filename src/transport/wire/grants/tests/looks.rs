@@ -1,23 +1,38 @@
 //! When the answer of a knock goes alone, and when the clock is read for it.
 
 use super::*;
-use crate::util::backoff::looks;
 
-/// A thread that looks at a silent wire several times in a row reads the clock for the late answer
-/// of a knock at the last of these looks; any other one at each look.
+/// A rank that has put messages of knocks from these peers into slots at once.
+fn passed(from: &[u32]) -> Grants {
+    let mut end = Grants { ride: Duration::ZERO, ..Grants::default() };
+    from.iter().for_each(|peer| end.passed(*peer, 0, 7));
+    end
+}
+
+/// The time for which an answer waits begins at the next look, so no clock is read for an answer
+/// that a packet takes along before.
 #[test]
-fn one_of_several_looks_in_a_row_reads_the_clock() {
-    let most = looks();
-    assert!(most > 1, "this thread has not yielded");
-    let late = || {
-        let (mut end, _) = knocked(0, Duration::from_nanos(1));
-        end.due = Some(Instant::now());
-        end
-    };
-    let mut end = late();
-    assert!((1..most).all(|_| end.has_served_all(true)), "the clock was read");
-    assert!(!end.has_served_all(true), "the answer is late, and no look has seen it");
-    assert!(!late().has_served_all(false));
+fn the_time_of_an_answer_begins_at_the_next_look() {
+    let mut end = passed(&[3]);
+    assert!(end.has_served_all() && end.due.is_none(), "the clock was read");
+    assert!(end.is_late() && end.due.is_some(), "the answer must go, and no look has seen it");
+    let mut end = passed(&[3]);
+    assert_eq!(end.ride_by(3, Carrying::Frame(None)), Some((0, 7)));
+    assert!(!end.is_late() && end.due.is_none(), "an answer that is gone is late");
+    assert_eq!(end.receiving.len(), 0);
+}
+
+/// If answers of several peers wait, the time of each begins when that of the next one comes.
+#[test]
+fn the_times_of_several_answers_begin() {
+    let mut end = passed(&[3, 4, 5]);
+    let waits = |end: &Grants, from| end.receiving.get(from).unwrap().is_fresh();
+    assert_eq!([3, 4, 5].map(|from| waits(&end, from)), [false, false, true]);
+    assert!(end.is_late() && !waits(&end, 5));
+    let mut out = Out::new();
+    end.serve(|_, _| true, &mut out, &mut Vec::new());
+    assert!(matches!(&out[..], [(3, Packet::Grants(..)), (4, _), (5, _)]), "{out:?}");
+    assert!(!end.is_late());
 }
 
 /// The answer of a knock behind which no frame waits goes at once if frames waited behind the one

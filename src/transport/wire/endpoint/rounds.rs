@@ -1,0 +1,257 @@
+//! Rounds: what the thread that polls a wire does with the lane's events, and with what waits.
+
+use super::*;
+
+use crate::transport::wire::tickets::Taker;
+use crate::transport::wire::{CLASS_KNOCKS, CLASS_USER};
+
+/// Most events of one poll.
+const EVENTS: usize = 32;
+
+/// The array of one poll. It is kept, since clearing it takes nearly as long as a poll without
+/// events.
+pub(super) struct Events(Vec<Event>);
+
+impl Default for Events {
+    fn default() -> Events {
+        Events(vec![Event::NONE; EVENTS])
+    }
+}
+
+// SAFETY: the lane overwrites events before they are read, so no pointer passes between threads.
+unsafe impl Send for Events {}
+
+/// Whether an event is the end of a frame, or a frame with nothing for the engine's lane.
+fn is_for_handlers(event: &Event) -> bool {
+    const RESPONSES: u32 = CLASS_KNOCKS[1];
+    const REQUESTS: u32 = CLASS_KNOCKS[2];
+    match event.event {
+        Event::DONE => !Posted::is_tag(event.tag),
+        Event::FRAME => matches!(event.class, CLASS_USER | RESPONSES | REQUESTS),
+        _ => false,
+    }
+}
+
+impl State {
+    /// Whether a round has nothing to do unless the lane has an event, beside ends of commands and
+    /// of service, or an answer of a knock is due. A peer that waits for a receipt needs no term:
+    /// it waits only while frames of it are missing, and then one comes, or in no slot, and then
+    /// `grants` has not served all.
+    fn is_settled(&self) -> bool {
+        self.outgoing.waiting() == 0
+            && self.tickets.is_none()
+            && self.lost.is_empty()
+            && self.asked.is_empty()
+            && self.grants.has_served_all()
+    }
+
+    /// Handles the packets of a received frame. Held: the frame is given back later.
+    pub(super) fn take_frame(
+        &mut self,
+        event: &Event,
+        frame: &[u8],
+        medium: usize,
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+        results: &mut Results,
+    ) -> std::result::Result<Taken, String> {
+        let (mut packet, mut others) = pieces::split(frame);
+        if !others.is_empty() && CLASS_KNOCKS.contains(&event.class) {
+            return Err(format!("several packets in a frame of class {}", event.class));
+        }
+        loop {
+            if !self.take_single(event, packet, medium, deliver, results) {
+                results.others = true;
+                match self.take(event, packet, medium, &mut results.out)? {
+                    Taken::Held => return Ok(Taken::Held),
+                    Taken::Aside(owned) => results.answers.push((event.peer, owned)),
+                    Taken::Copied => {}
+                }
+            }
+            if others.is_empty() {
+                return Ok(Taken::Copied);
+            }
+            (packet, others) = pieces::split(others);
+        }
+    }
+}
+
+impl Shared {
+    fn event(
+        &self,
+        state: &mut State,
+        event: &Event,
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+        results: &mut Results,
+    ) {
+        let peer = event.peer;
+        results.others |= !matches!(event.event, Event::DONE | Event::SERVED | Event::FRAME);
+        match event.event {
+            Event::DONE if Posted::is_tag(event.tag) => {
+                results.ends.extend(state.posted.end(event));
+            }
+            Event::DONE if Taker::is_tag(event.tag) => {
+                state.end_of_use(self.me, event, &mut results.out);
+            }
+            Event::NOTICE => {
+                if let Err(why) = state.noticed(event, self.medium, results) {
+                    state.report(self.me, peer, &why);
+                }
+            }
+            Event::DONE => {
+                state.outgoing.done(event.tag);
+                if event.status != 0 {
+                    state.frame_failed(self.me, peer, Status(event.status), &mut results.out);
+                }
+            }
+            Event::FRAME => {
+                let bytes = match event.size {
+                    0 => &[],
+                    // SAFETY: the lane keeps the bytes valid until give_back() below.
+                    size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
+                };
+                match state.take_frame(event, bytes, self.medium, deliver, results) {
+                    Ok(Taken::Held) => return,
+                    Ok(_) => {}
+                    Err(why) => {
+                        results.others = true;
+                        state.report(self.me, peer, &why);
+                    }
+                }
+                state.lane.give_back(event.frame);
+            }
+            Event::DEVICE => {
+                let status = Status(event.status);
+                let why = state.lane.why();
+                let why = if why.is_empty() { format!("{status:?}") } else { why };
+                state.failure = Some(Error::new(status, format!("the wire has failed: {why}")));
+            }
+            Event::LOST => {
+                let why = format!("lost: {:?}", Status(event.status));
+                state.mark_lost(self.me, peer, &why, &mut results.out);
+            }
+            Event::FENCED => {
+                state.grants.fenced(peer);
+                state.tickets.iter_mut().for_each(|tickets| tickets.fenced(peer));
+                state.joins.forget(peer);
+                state.check_fence(self.me, peer);
+                results.ends.extend(state.posted.end_all(peer));
+            }
+            // Without fenced(), the buffers that were granted to the dead peer stay out of use.
+            Event::UNFENCEABLE => results.ends.extend(state.posted.end_all(peer)),
+            _ => {}
+        }
+    }
+
+    /// One round after one look.
+    pub(super) fn round(
+        &self,
+        guard: MutexGuard<'_, State>,
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+    ) -> Polled {
+        self.round_after(1, guard, &mut || (), deliver)
+    }
+
+    /// Looks for events, up to so many times while there are none. Then handles them, delivers
+    /// received frames, grants credits and posts queued packets. Calls `before` before it does
+    /// anything that brings the engine's lane work.
+    #[inline]
+    pub(super) fn round_after(
+        &self,
+        looks: u32,
+        mut guard: MutexGuard<'_, State>,
+        before: &mut dyn FnMut(),
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+    ) -> Polled {
+        let state = &mut *guard;
+        let settled = state.asides.is_empty() && state.is_settled() && !state.grants.is_late();
+        let mut left = looks;
+        loop {
+            let count = state.lane.poll(&mut state.events.0).min(EVENTS);
+            if count > 0 || !settled {
+                return self.handle(count, guard, before, deliver);
+            }
+            left -= 1;
+            // Relaxed: a hint.
+            if left == 0 || self.wanted.load(Ordering::Relaxed) > 0 {
+                return Polled::Nothing;
+            }
+        }
+    }
+
+    /// The round after a look that has found so many events, or if there is something else to do.
+    #[inline(never)]
+    fn handle(
+        &self,
+        count: usize,
+        mut guard: MutexGuard<'_, State>,
+        before: &mut dyn FnMut(),
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+    ) -> Polled {
+        let state = &mut *guard;
+        let events = std::mem::take(&mut state.events.0);
+        if !events[..count].iter().all(is_for_handlers) {
+            before();
+        }
+        let ends = std::mem::take(&mut state.ends);
+        let answers = std::mem::take(&mut state.asides);
+        let out = std::mem::take(&mut state.out);
+        let mut results = Results { ends, answers, out, ..Results::default() };
+        let failed_before = state.failure.is_some();
+        for event in &events[..count] {
+            self.event(state, event, deliver, &mut results);
+        }
+        state.events.0 = events;
+        let Results { mut out, mut answers, mut ends, signals, others, mut for_lane } = results;
+        for_lane |= !ends.is_empty();
+        let rings = self.hand_over(&mut ends);
+        state.ends = ends;
+        let may_end = count > 0 && !others && out.is_empty() && answers.is_empty();
+        if may_end && state.is_settled() {
+            (state.out, state.asides) = (out, answers);
+            drop(guard);
+            if rings {
+                self.ring(Sleeper::Progress);
+            }
+            return if for_lane { Polled::Others } else { Polled::Messages };
+        }
+        before();
+        let State { grants, receipts, lane, tickets, .. } = state;
+        let (into_slot, mut back) =
+            (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());
+        let tickets_first = tickets.as_mut().is_some_and(Tickets::goes_first);
+        if !tickets_first {
+            grants.serve(into_slot, &mut out, &mut back);
+        }
+        match tickets {
+            Some(tickets) => tickets.serve(&mut grants.streams, into_slot, &mut out),
+            None => grants.streams.clear(),
+        }
+        if tickets_first {
+            grants.serve(into_slot, &mut out, &mut back);
+        }
+        back.into_iter().for_each(|frame| lane.give_back(frame));
+        receipts.confirm(grants, &mut out);
+        self.send(state, out);
+        let overdue = if state.lost.is_empty() { Vec::new() } else { state.overdue() };
+        let failed = state.failure.is_some() && !failed_before;
+        let woken = state.answered_by_room();
+        drop(guard);
+        if failed {
+            (self.failed)();
+        }
+        if rings {
+            self.ring(Sleeper::Progress);
+        }
+        woken.into_iter().for_each(|sleeper| self.ring(sleeper));
+        self.signal(&signals);
+        for peer in overdue {
+            self.unreachable.get().into_iter().for_each(|report| report(peer));
+        }
+        // Without the lock, for which threads that post would wait.
+        answers.retain(|(from, owned)| !deliver(*from, owned.class, &owned.frame()));
+        if !answers.is_empty() {
+            self.lock().asides.append(&mut answers);
+        }
+        if count > 0 { Polled::Others } else { Polled::Nothing }
+    }
+}
