@@ -1,6 +1,6 @@
 /* Broken if this fails: while a message waits for a slot of its receiver, parked, in the lane or,
  * between nodes, in a blocking call, a thread of its rank looks again and again; or that thread
- * sleeps on when the receiver has slots again. On a busy machine a half of the rounds may be late.
+ * sleeps on when the receiver has slots again. On a busy machine some of the rounds may be late.
  * ranks: 2
  * modes: auto direct
  */
@@ -135,7 +135,7 @@ static uint64_t send_all(struct rank *rank, int way, uint64_t all, uint64_t roun
     }
     printf("of %u rounds %u took less than 500 ms, and %u less than 20 ms\n", ROUNDS, soon, sooner);
     /* A thread that nobody rings for sleeps for a second, in a call that blocks for 50 ms. */
-    CHECK(soon >= ROUNDS / 2);
+    CHECK(soon > ROUNDS / 2);
     CHECK(way < BLOCKED || sooner >= ROUNDS / 2);
     return all;
 }

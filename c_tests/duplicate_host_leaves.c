@@ -1,6 +1,6 @@
 /* Broken if this fails: llcl_finalize_within waits longer than it may at the rank that serves the
  * others of a second context; or these cannot reach each other any more, or not finalize, after it
- * has left. On a busy machine that rank may take longer once or twice.
+ * has left. On a busy machine that rank may take longer in some of its four tries.
  * ranks: 3
  * modes: auto offload
  * threads: yes

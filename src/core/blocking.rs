@@ -151,7 +151,7 @@ impl<'a> Blocking<'a> {
         deadline: Option<Instant>,
         done: impl Fn() -> bool + Copy,
     ) -> bool {
-        let mut backoff = Backoff::new(self.spin);
+        let mut backoff = Backoff::for_polls(self.spin);
         while !self.help_until(&mut backoff, done) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {

@@ -110,7 +110,8 @@ impl Context {
         unsafe { self.lane.post_to_wire(command, *local) }
     }
 
-    /// The short path into the queue of offload mode, in that mode. Else like post_quickly().
+    /// The short path into the queue, to be called in offload mode only. The result is as of
+    /// post_quickly().
     #[inline]
     pub fn offload_quickly(&self, request: &mut Request) -> bool {
         let Request { command, local, carry, flags } = &*request;

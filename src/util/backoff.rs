@@ -20,9 +20,10 @@ const LONG_PAUSES: Duration = Duration::from_micros(50);
 const UNUSED: Duration = Duration::from_micros(5);
 /// The length of a yield above which a thread ran meanwhile that does not yield itself.
 const TURN: Duration = Duration::from_micros(500);
-/// The length of a look that was work: within a poll, MPI copies whole messages. The thread yields
-/// once, and its wait begins anew, since more such work probably follows.
-const WORK: Duration = Duration::from_micros(50);
+/// The length of a look that was work: within a poll, MPI copies whole messages. In a wait of
+/// `for_polls` the thread yields once, and the wait begins anew, since more such work probably
+/// follows. Several polls that find nothing take less.
+const WORK: Duration = Duration::from_micros(250);
 /// Looks before the clock is read.
 const UNTIMED: u32 = 2;
 
@@ -75,8 +76,10 @@ pub fn looks() -> u32 {
 pub struct Backoff {
     looks: u32,
     since: Option<Instant>,
-    /// When the clock was read last, counted from `since`.
+    /// When the last look began, counted from `since`. MAX: the caller has slept.
     last: Duration,
+    /// A look of this length was work.
+    work: Duration,
     /// The end of the last yield, counted from `since`, if no other thread has used it.
     unused: Option<Duration>,
     /// See expect_more().
@@ -87,8 +90,13 @@ pub struct Backoff {
 impl Backoff {
     /// A wait that stays awake for at most `budget`.
     pub fn new(budget: Duration) -> Backoff {
-        let last = Duration::ZERO;
-        Backoff { looks: 0, since: None, last, unused: None, expects_more: false, budget }
+        let (last, work) = (Duration::ZERO, Duration::MAX);
+        Backoff { looks: 0, since: None, last, work, unused: None, expects_more: false, budget }
+    }
+
+    /// Like `new`, where looks may be work; see WORK.
+    pub fn for_polls(budget: Duration) -> Backoff {
+        Backoff { work: WORK, ..Backoff::new(budget) }
     }
 
     /// Pauses or yields. False: the budget is used up and the caller should sleep.
@@ -120,7 +128,7 @@ impl Backoff {
     /// How long the wait has lasted. None: the last look was work, and the wait begins anew.
     fn awake(&mut self) -> Option<Duration> {
         let now = self.since.get_or_insert_with(Instant::now).elapsed();
-        if now.saturating_sub(self.last) >= WORK {
+        if now.saturating_sub(self.last) >= self.work {
             self.renew();
             return None;
         }
@@ -134,9 +142,10 @@ impl Backoff {
         let before = self.awake().unwrap_or_default();
         let took = yield_core();
         let after = before + took;
-        self.last = after;
         self.unused = (took < PAUSES).then_some(after);
-        after < self.budget
+        let stays = after < self.budget;
+        self.last = if stays { after } else { Duration::MAX };
+        stays
     }
 
     /// The thread has found work: the wait begins anew.
@@ -176,13 +185,28 @@ mod tests {
     /// behind it would leave the next message to a thread that has to be woken.
     #[test]
     fn a_look_that_was_work_does_not_end_the_wait() {
-        let mut backoff = Backoff::new(Duration::from_secs(1));
-        KEEP.set(PAUSES);
-        backoff.looks = UNTIMED;
-        backoff.since = Some(Instant::now());
-        std::thread::sleep(WORK);
-        assert!(!backoff.may_keep_core(), "it spins behind the look");
-        assert_eq!(backoff.since, None, "the wait goes on as it was");
+        let wait_of = |mut backoff: Backoff| {
+            KEEP.set(PAUSES);
+            backoff.looks = UNTIMED;
+            backoff.since = Some(Instant::now());
+            std::thread::sleep(WORK);
+            assert!(!backoff.may_keep_core(), "it spins behind the look");
+            backoff.since
+        };
+        let budget = Duration::from_secs(1);
+        assert_eq!(wait_of(Backoff::for_polls(budget)), None, "the wait goes on as it was");
+        assert!(wait_of(Backoff::new(budget)).is_some(), "the looks of such a wait are no work");
+    }
+
+    /// A caller that slept since the wait was over, and was woken by nothing, sleeps again.
+    #[test]
+    fn a_sleep_of_the_caller_is_no_look() {
+        let mut backoff = Backoff::for_polls(WORK);
+        while backoff.pause() {}
+        for _ in 0..3 {
+            std::thread::sleep(2 * WORK);
+            assert!(!backoff.pause(), "the wait begins anew");
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //! takes the time of hundreds of small operations. Two kinds of requests leave at once: a *long*
 //! one, so that the bytes of one request travel while the owner serves another, and one with a
 //! notice, for which the peer may wait before it answers. A requester has at most `WINDOW` requests
-//! to a peer unanswered. An owner that serves `SERVED` large operations defers further requests.
+//! to a peer unanswered, or `LONG_WINDOW` if the next one is long. An owner that serves `SERVED`
+//! large operations defers further requests.
 
 use crate::lane::MpiLane;
 use crate::message::{
@@ -30,8 +31,10 @@ use std::time::{Duration, Instant};
 pub(crate) const INLINE: u64 = 4096;
 /// Most bytes of an operation: libllcl cuts longer ones (`message_most`).
 pub const LARGEST: u64 = 4 << 20;
-/// Most requests to one peer that have no answer yet.
-const WINDOW: u32 = 4;
+/// Most requests to one peer that have no answer yet, unless the next one is long.
+const WINDOW: u32 = 2;
+/// Most such requests if the next one is long: while MPI copies the bytes of two, the others come.
+const LONG_WINDOW: u32 = 4;
 /// A request whose operations have so many bytes, with their entries, is long.
 const LONG: u64 = 2048;
 /// Most operations of this rank under way.
@@ -187,7 +190,7 @@ impl Remote {
             Some(open) => open,
             None => self.open.entry(peer).or_default(),
         };
-        let may = *open == 0 || *open < WINDOW && (notices() || is_long());
+        let may = *open == 0 || *open < WINDOW && notices() || *open < LONG_WINDOW && is_long();
         *open += u32::from(may);
         may
     }

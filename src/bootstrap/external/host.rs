@@ -28,8 +28,8 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 const NAP: Duration = Duration::from_micros(100);
 /// How long it waits after a failed accept(), in milliseconds.
 const PAUSE_MS: i32 = 10;
-/// How often a hub sends a pulse to each other hub. A network that refuses it so tells of the death
-/// of a process with a hub, of which nobody else may tell.
+/// How often the hub of rank 0 and each other hub send each other a pulse. If the network refuses
+/// it, they learn of the death of a process with a hub, of which nobody else may tell.
 const PULSE: Duration = Duration::from_secs(1);
 /// Most connections at one time over which no rank has sent its hello.
 const MOST_UNKNOWN: usize = 64;
@@ -275,7 +275,8 @@ fn speak(hub: &mut Hub, carry: Option<&Carry>) {
     hub.take_ended().into_iter().for_each(|other| carry(other, Relay::Over));
 }
 
-/// Sends a pulse to each other hub when it is time. Returns when the next one is due.
+/// Sends a pulse to the hubs to which this one speaks, when it is time. Returns when the next one
+/// is due.
 fn beat(hub: &Hub, carry: Option<&Carry>, due: Instant, now: Instant) -> Instant {
     if due > now {
         return due;

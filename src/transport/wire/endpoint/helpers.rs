@@ -53,7 +53,7 @@ impl Helpers {
         self.last.store(helper as u8, Ordering::Relaxed);
     }
 
-    /// Such a thread, which has the endpoint's lock, polls until the result is dropped.
+    /// Such a thread has the endpoint's lock, and polls until the result is dropped.
     #[inline]
     pub fn enter(&self, helper: Helper) -> Inside<'_> {
         // Relaxed: a hint, as in drop().

@@ -1,7 +1,6 @@
 //! Rounds: what the thread that polls a wire does with the lane's events, and with what waits.
 
 use super::*;
-
 use crate::transport::wire::tickets::Taker;
 use crate::transport::wire::{CLASS_KNOCKS, CLASS_USER};
 
@@ -163,12 +162,13 @@ impl Shared {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
     ) -> Polled {
         let state = &mut *guard;
-        let settled = state.asides.is_empty() && state.is_settled() && !state.grants.is_late();
+        let late = state.grants.is_late();
+        let settled = state.asides.is_empty() && state.is_settled() && !late;
         let mut left = looks;
         loop {
             let count = state.lane.poll(&mut state.events.0).min(EVENTS);
             if count > 0 || !settled {
-                return self.handle(count, guard, before, deliver);
+                return self.handle((count, late), guard, before, deliver);
             }
             left -= 1;
             // Relaxed: a hint.
@@ -178,11 +178,12 @@ impl Shared {
         }
     }
 
-    /// The round after a look that has found so many events, or if there is something else to do.
+    /// The round after a look that has found so many events, or if there is something else to do:
+    /// `late` says whether the answer of a knock is due.
     #[inline(never)]
     fn handle(
         &self,
-        count: usize,
+        (count, late): (usize, bool),
         mut guard: MutexGuard<'_, State>,
         before: &mut dyn FnMut(),
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
@@ -206,7 +207,7 @@ impl Shared {
         let rings = self.hand_over(&mut ends);
         state.ends = ends;
         let may_end = count > 0 && !others && out.is_empty() && answers.is_empty();
-        if may_end && state.is_settled() {
+        if may_end && !late && state.is_settled() {
             (state.out, state.asides) = (out, answers);
             drop(guard);
             if rings {
