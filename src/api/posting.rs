@@ -311,9 +311,13 @@ unsafe extern "C" fn try_post_any<P: Parameters>(
 /// As of do_quickly().
 #[inline(always)]
 unsafe fn accept_quickly<P: Parameters>(context: &llcl_context_t, params: &P) -> bool {
+    // First: nothing else of a context may be read after its end.
+    if !context.is_live() {
+        return false;
+    }
     let offloads = context.context.offloads();
-    if !(if offloads { P::QUEUES_QUICKLY } else { P::POSTS_QUICKLY })
-        || !context.is_live()
+    let is_quick = if offloads { P::QUEUES_QUICKLY } else { P::POSTS_QUICKLY };
+    if !is_quick
         || !params.on_local().is_none_or(|it| it.as_engine().is_ready())
         || !params.on_complete().as_engine().is_ready()
     {
