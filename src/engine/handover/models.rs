@@ -160,6 +160,13 @@ impl ModelLane {
         }
     }
 
+    /// A thread that polls a network, which has no event, as in Lane::help_polling().
+    fn poll_in_vain(&self) {
+        if let Some(work) = self.handover.take_armed() {
+            self.handover.finish_after_poll(work, self, Polled::Nothing);
+        }
+    }
+
     /// The progress thread, as in `core::progress_thread`. A nap is a yield: the model has no
     /// clock.
     fn progress(&self) {
@@ -279,4 +286,19 @@ fn loom_a_death_beside_a_holder_that_leaves_the_sources_armed() {
 #[test]
 fn loom_a_requester_beside_a_holder_that_leaves_the_sources_armed() {
     against_progress(2, 1, ModelLane::post, ModelLane::request);
+}
+
+#[test]
+fn loom_a_peer_and_a_poll_without_events() {
+    against_progress(2, 1, ModelLane::poll_in_vain, ModelLane::deliver);
+}
+
+#[test]
+fn loom_a_request_from_a_callback_and_a_poll_without_events() {
+    against_progress(2, 1, ModelLane::poll_in_vain, ModelLane::leave_to_others);
+}
+
+#[test]
+fn loom_a_death_beside_a_poll_without_events() {
+    against_progress(2, 1, ModelLane::poll_in_vain, ModelLane::mark_dead);
 }
