@@ -68,7 +68,8 @@ impl Helpers {
         // SeqCst, as in leave(): either that thread sees `aside`, or this one sees `Nobody`.
         self.aside.store(true, Ordering::SeqCst);
         let helped = self.last.swap(Helper::Nobody as u8, Ordering::SeqCst);
-        // After the swap: whoever has called leave() is not inside.
+        // This load comes after the swap, which sees the store of a thread that has called leave(),
+        // so that thread's poll has ended.
         let steps = helped != Helper::Nobody as u8 || self.inside.load(Ordering::Relaxed);
         if !steps {
             self.come_back();
