@@ -1070,11 +1070,12 @@ llcl_status_t llcl_region_register(llcl_context_t *context,
  * allocated memory is gone, and the library no longer uses registered memory.
  *
  * It waits for the operations of this rank that were accepted before, but not for those of peers,
- * so the program should first make sure that no peer uses the region. A peer that is in the middle
- * of a copy by the kernel may still touch registered memory. A late store of a peer into allocated
- * memory is lost: the memory goes back to the kernel at once, but no other region gets its range
- * of the memory file before every living peer that has used the region has unmapped it. A peer's
- * read that is under way may bring zeros.
+ * so the program should first make sure that no peer uses the region. Inside a callback it cannot
+ * wait, so no other thread may begin an operation on the region during the call. A peer that is in
+ * the middle of a copy by the kernel may still touch registered memory. A late store of a peer
+ * into allocated memory is lost: the memory goes back to the kernel at once, but no other region
+ * gets its range of the memory file before every living peer that has used the region has unmapped
+ * it. A peer's read that is under way may bring zeros.
  * `region`: ended by this call, except where it answers LLCL_RETRY_BUSY.
  * LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way: call again later;
  * LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
