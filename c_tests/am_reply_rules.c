@@ -1,7 +1,8 @@
 /* Broken if this fails: what the interface says of answers does not hold: a handler that returns
- * answers by 0 bytes; a second answer, or one by the original of a retained message, is
- * LLCL_ERR_STATE; too many bytes are LLCL_ERR_RANGE at the rank that has no room for them, and none
- * are copied; an answer without a waiting sender is dropped; NULL is survived.
+ * answers by 0 bytes; a second answer, one by the original of a retained message, or the release of
+ * a message that is not retained is LLCL_ERR_STATE; too many bytes are LLCL_ERR_RANGE at the rank
+ * that has no room for them, and none are copied; an answer without a waiting sender is dropped;
+ * NULL is survived.
  * ranks: 1 2
  * threads: yes
  */
@@ -45,7 +46,10 @@ static void handle(llcl_am_t *message, void *data)
     memcpy(&way, am_header(message, NULL), sizeof way);
     CHECK_EQUAL(am_wants_reply(message), way != NOBODY);
     switch (way) {
-    case RETURN: break;
+    case RETURN:
+        CHECK_STATUS(llcl_am_release(message), LLCL_ERR_STATE);
+        CHECK(strstr(llcl_last_error(), "llcl_am_retain") != NULL);
+        break;
     case TOO_LARGE: CHECK_OK(llcl_am_reply(message, rank->much, 11)); break;
     case TOO_MUCH:
         CHECK_STATUS(llcl_am_reply(message, rank->much, rank->medium + 1), LLCL_ERR_RANGE);

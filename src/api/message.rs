@@ -222,16 +222,16 @@ pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am
 ///
 /// `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
 /// context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL. Any thread may call it.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: the message that a handler got, which the library
+/// ends itself. Any thread may call it.
 /// From: ucp_am_data_release of UCX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status_t {
     guard(|| {
-        // SAFETY: the caller gives NULL or a retained message.
+        // SAFETY: the caller gives NULL or a live message.
         unsafe { given(message, "message")? };
-        // SAFETY: as above; it is not used any more.
-        unsafe { release(message.cast()) };
-        Ok(())
+        // SAFETY: as above; a retained one is not used any more.
+        unsafe { release(message.cast()) }
     })
 }
 

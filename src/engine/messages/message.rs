@@ -330,10 +330,15 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
 /// Ends a retained message.
 ///
 /// # Safety
-/// It is from retain(), and no thread uses it any more.
-pub unsafe fn release(message: *mut Message) {
+/// It is a live message. If it is from retain(), no thread uses it any more.
+pub unsafe fn release(message: *mut Message) -> Result<()> {
     // SAFETY: as the caller promises.
+    if !unsafe { &*message }.is(COPY) {
+        fail!(ERR_STATE, "the message is not retained, expected one from llcl_am_retain");
+    }
+    // SAFETY: it is from retain(), and as the caller promises.
     let retained = unsafe { Box::from_raw(message.cast::<Retained>()) };
     retained.message.close(Status::OK);
     retained.message.post().retained.0.fetch_sub(1, Ordering::Relaxed);
+    Ok(())
 }
