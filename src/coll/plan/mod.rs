@@ -396,18 +396,21 @@ impl Plan {
         if plan.left.swap(false, Ordering::AcqRel) {
             plan.services.background.remove_work();
         }
-        if let Some(far) = &plan.far {
+        let may_fail = plan.far.as_ref().is_some_and(|far| {
             plan.services.routes.control_messages().withdraw(far.name);
-            far.put_receiver.close();
-        }
+            far.put_receiver.close()
+        });
         let (me, members) = (plan.stage.me, &plan.stage.members);
-        members.others(me).for_each(|other| other.session.leave());
+        if !may_fail {
+            members.others(me).for_each(|other| other.session.leave());
+        }
         plan.discard_copies();
         // No rank opens a session after the plan was made, so users() does not change any more.
         let failed = plan.outcome.load(Ordering::Relaxed) != Status::OK.0;
         // After a failed round a rank of another node may still have a write to the block under
-        // way, so the block stays until the context ends.
-        if plan.far.is_none() || !failed {
+        // way, and a late failure would be one of the next plan there. So the block stays until the
+        // context ends.
+        if plan.far.is_none() || !(failed || may_fail) {
             plan.arena.retire(plan.block, SESSION + Session::LEFT, members[me].session.users());
         }
         Ok(())

@@ -103,10 +103,25 @@ struct State {
     fails: Option<(u32, Status)>,
     /// The status with which the plan fails at once.
     failed: Option<Status>,
+    /// fail() has taken such a status.
+    has_failed: bool,
     closed: bool,
 }
 
 impl State {
+    fn new(senders: Box<[Sender]>) -> State {
+        let (early, ahead) = (Vec::new(), BTreeMap::new());
+        let (fails, failed, has_failed, closed) = (None, None, false, false);
+        State { owner: None, early, senders, ahead, fails, failed, has_failed, closed }
+    }
+
+    /// The status with which the caller must fail the plan now.
+    fn take_failure(&mut self) -> Option<Status> {
+        let failed = self.failed.take();
+        self.has_failed |= failed.is_some();
+        failed
+    }
+
     /// A control message was handled. The first failure stays until fail() reports it: several
     /// messages may be handled before.
     fn handled(&mut self, end: Result<(), Status>) {
@@ -134,10 +149,7 @@ impl PutReceiver {
         let sender = |(peer, rank)| Sender { peer, rank, next: [0; QUEUES] };
         let mut senders = far.map(sender).collect::<Box<_>>();
         senders.sort_unstable_by_key(|sender| sender.peer);
-        let (early, ahead) = (Vec::new(), BTreeMap::new());
-        let state =
-            State { owner: None, early, senders, ahead, fails: None, failed: None, closed: false };
-        PutReceiver { background, state: Mutex::new(state) }
+        PutReceiver { background, state: Mutex::new(State::new(senders)) }
     }
 
     /// Bytes in this process's memory for so many far ranks, without control messages that came
@@ -162,9 +174,12 @@ impl PutReceiver {
         fail(state);
     }
 
-    /// Nothing is stored from now on.
-    pub fn close(&self) {
-        self.state().closed = true;
+    /// Nothing is stored from now on. Returns whether a thread that has received a failure may still
+    /// be failing the plan, which writes to the sessions of this node.
+    pub fn close(&self) -> bool {
+        let mut state = self.state();
+        state.closed = true;
+        state.has_failed
     }
 
     /// The status with which the plan fails for a rank that has ended `ended` rounds, if a peer has
@@ -238,7 +253,7 @@ impl PutReceiver {
 /// receive further control messages.
 fn fail(mut state: MutexGuard<'_, State>) {
     let owner = state.owner.as_ref().and_then(Weak::upgrade);
-    let failed = state.failed.take();
+    let failed = state.take_failure();
     drop(state);
     if let (Some(owner), Some(status)) = (owner, failed) {
         owner.stage().fail(status);
@@ -300,9 +315,7 @@ mod tests {
     use super::*;
 
     fn state() -> State {
-        let (early, ahead) = (Vec::new(), BTreeMap::new());
-        let senders = Box::default();
-        State { owner: None, early, senders, ahead, fails: None, failed: None, closed: false }
+        State::new(Box::default())
     }
 
     #[test]
@@ -312,6 +325,16 @@ mod tests {
             state.handled(end);
         }
         assert_eq!(state.failed, Some(Status::ERR_KEY));
+    }
+
+    /// The thread that fails the plan does so without the lock, and may be late.
+    #[test]
+    fn a_closed_receiver_says_that_it_may_still_fail_the_plan() {
+        let mut state = state();
+        assert_eq!((state.take_failure(), state.has_failed), (None, false));
+        state.handled(Err(Status::ERR_KEY));
+        assert_eq!((state.take_failure(), state.has_failed), (Some(Status::ERR_KEY), true));
+        assert_eq!((state.take_failure(), state.has_failed), (None, true));
     }
 
     #[test]
