@@ -143,7 +143,8 @@ fn the_mode_and_a_callback_decide_whether_a_requester_posts() {
 }
 
 /// The progress thread sleeps, and the sources are armed. A requester whose post the network has
-/// refused must see to it that the thread is woken when there is room.
+/// refused, as the simulated one does with one in sixteen, must see to it that the thread is woken
+/// when there is room.
 #[test]
 fn a_refused_post_wakes_the_progress_thread() {
     const WORDS: usize = 2000;
