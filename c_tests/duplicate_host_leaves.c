@@ -27,7 +27,8 @@ static void stays(llcl_context_t *second, const llcl_remote_t *all)
         CHECK_OK(llcl_peer_alive(second, out.peer));
         sleep_ms(20);
     }
-    for (end = now_ns() + TEST_PATIENCE_NS; llcl_peer_alive(second, 0) == LLCL_OK && now_ns() < end;)
+    end = now_ns() + TEST_PATIENCE_NS;
+    while (llcl_peer_alive(second, 0) == LLCL_OK && now_ns() < end)
         sleep_ms(20);
     CHECK_STATUS(llcl_peer_alive(second, 0), LLCL_ERR_PEER_DEAD);
     CHECK_OK(llcl_finalize_within(second, TEST_PATIENCE_NS));

@@ -2480,8 +2480,8 @@ llcl_am_t *llcl_am_retain(llcl_am_t *message);
  *
  * `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
  * context.
- * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: the message that a handler got, which the library
- * ends itself. Any thread may call it.
+ * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: the message that a handler got, which the
+ * library ends itself. Any thread may call it.
  * From: ucp_am_data_release of UCX.
  */
 llcl_status_t llcl_am_release(llcl_am_t *message);

@@ -222,8 +222,8 @@ pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am
 ///
 /// `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
 /// context.
-/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: the message that a handler got, which the library
-/// ends itself. Any thread may call it.
+/// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: the message that a handler got, which the
+/// library ends itself. Any thread may call it.
 /// From: ucp_am_data_release of UCX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status_t {

@@ -174,8 +174,8 @@ impl PutReceiver {
         fail(state);
     }
 
-    /// Nothing is stored from now on. Returns whether a thread that has received a failure may still
-    /// be failing the plan, which writes to the sessions of this node.
+    /// Nothing is stored from now on. Returns whether a thread that has received a failure may
+    /// still be failing the plan, which writes to the sessions of this node.
     pub fn close(&self) -> bool {
         let mut state = self.state();
         state.closed = true;
