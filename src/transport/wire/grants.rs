@@ -88,6 +88,8 @@ pub const RIDE: Duration = Duration::from_micros(20);
 /// How many times longer it waits if a knock has carried it, which the peer has not answered:
 /// longer than a round trip takes.
 const ALONG: u32 = 5;
+/// While answers wait, a rank whose looks all find events reads the clock at one look of so many.
+const BUSY: u8 = 16;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -195,9 +197,11 @@ pub struct Grants {
     served_all: bool,
     /// When the first answer of a knock is due that waits for a packet that carries it.
     due: Option<Instant>,
-    /// The peer whose answer has come to wait last. Its time begins when this rank looks for the
-    /// next packet: usually a handler has sent one by then, and the clock is not read.
+    /// The peer whose answer has come to wait last. Its time begins when a look for the next packet
+    /// finds nothing: usually a packet has taken the answer by then, and the clock is not read.
     fresh: Option<u32>,
+    /// Looks in a row that have found events while an answer waits, and have not read the clock.
+    busy: u8,
     /// Of each line the last peer behind whose knock frames waited. Its next knock is answered at
     /// once: the peer sends a stream, and perhaps no packet goes back.
     streaming: [Option<u32>; LINES],
@@ -235,6 +239,7 @@ impl Default for Grants {
             served_all: true,
             due: None,
             fresh: None,
+            busy: 0,
             streaming: [None; LINES],
             streams: Vec::new(),
             most: [0; LINES],

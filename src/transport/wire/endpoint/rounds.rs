@@ -162,20 +162,20 @@ impl Shared {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
     ) -> Polled {
         let state = &mut *guard;
-        let late = state.grants.is_late();
-        let settled = state.asides.is_empty() && state.is_settled() && !late;
-        let mut left = looks;
-        loop {
-            let count = state.lane.poll(&mut state.events.0).min(EVENTS);
-            if count > 0 || !settled {
-                return self.handle((count, late), guard, before, deliver);
-            }
-            left -= 1;
+        let settled = state.asides.is_empty() && state.is_settled();
+        let mut count = state.lane.poll(&mut state.events.0).min(EVENTS);
+        let late = state.grants.is_late(count > 0);
+        for _ in 1..looks {
             // Relaxed: a hint.
-            if left == 0 || self.wanted.load(Ordering::Relaxed) > 0 {
-                return Polled::Nothing;
+            if count > 0 || !settled || late || self.wanted.load(Ordering::Relaxed) > 0 {
+                break;
             }
+            count = state.lane.poll(&mut state.events.0).min(EVENTS);
         }
+        if count == 0 && settled && !late {
+            return Polled::Nothing;
+        }
+        self.handle((count, late), guard, before, deliver)
     }
 
     /// The round after a look that has found so many events, or if there is something else to do:

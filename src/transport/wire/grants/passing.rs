@@ -22,7 +22,7 @@ impl Grants {
             peer.be_quiet(line);
             if peer.is_fresh() {
                 if self.fresh.is_some_and(|other| other != from) {
-                    self.begin_time();
+                    self.begin_time(Instant::now());
                 }
                 self.fresh = Some(from);
             }
@@ -32,22 +32,34 @@ impl Grants {
 
 /// Of the time for which an answer waits for a packet.
 impl Grants {
-    /// Whether an answer of a knock is due that has waited for a packet. Reads the clock only if
-    /// one waits.
+    /// Whether an answer of a knock is due that has waited for a packet. `came`: this rank has
+    /// events to handle. Usually their messages carry the answer or say that the peer knows it, so
+    /// most looks that find events leave the clock alone.
     #[inline]
-    pub fn is_late(&mut self) -> bool {
-        if self.fresh.is_some() {
-            self.begin_time();
+    pub fn is_late(&mut self, came: bool) -> bool {
+        if self.fresh.is_none() && self.due.is_none() {
+            return false;
         }
-        self.due.is_some_and(|due| Instant::now() >= due)
+        self.busy = if came { self.busy + 1 } else { 0 };
+        if came && self.busy < BUSY {
+            return false;
+        }
+        self.busy = 0;
+        self.is_due()
+    }
+
+    #[inline(never)]
+    fn is_due(&mut self) -> bool {
+        let now = Instant::now();
+        self.begin_time(now);
+        self.due.is_some_and(|due| now >= due)
     }
 
     /// The time of the newest answer that waits for a packet begins, if it still waits.
-    #[inline(never)]
-    fn begin_time(&mut self) {
+    fn begin_time(&mut self, now: Instant) {
         let fresh = self.fresh.take().and_then(|from| self.receiving.get_mut(from));
         if let Some(peer) = fresh.filter(|peer| peer.is_fresh()) {
-            peer.since = Some(Instant::now());
+            peer.since = Some(now);
             let due = peer.due(self.ride);
             self.due = self.due.into_iter().chain(due).min();
         }
