@@ -54,16 +54,40 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
     }
 
     pub fn remove(&mut self, key: K) -> Option<V> {
-        self.find(key).map(|at| self.take_out(at))
-    }
-
-    fn take_out(&mut self, at: usize) -> V {
+        let at = self.find(key)?;
         self.keys.swap_remove(at);
         let value = self.values.swap_remove(at);
+        self.shrink();
+        Some(value)
+    }
+
+    /// Removes a key as remove() does, but leaves its value where it is, so a large one is not
+    /// moved.
+    #[inline]
+    pub fn discard(&mut self, key: K) {
+        if let Some(at) = self.find(key) {
+            self.discard_at(at);
+        }
+    }
+
+    #[inline]
+    fn discard_at(&mut self, at: usize) {
+        let last = self.keys.len() - 1;
+        if at < last {
+            self.keys.swap(at, last);
+            self.values.swap(at, last);
+        }
+        self.keys.truncate(last);
+        self.values.truncate(last);
+        self.shrink();
+    }
+
+    /// Frees the memory of an empty map that has had many entries.
+    #[inline]
+    fn shrink(&mut self) {
         if self.keys.is_empty() && self.values.capacity() > KEPT {
             (self.keys, self.values) = (Vec::new(), Vec::new());
         }
-        value
     }
 
     /// Removes the entries for which `keep` returns false.
@@ -71,7 +95,7 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
         // Backwards, since swap_remove() moves the last entry to the place of the removed one.
         for at in (0..self.keys.len()).rev() {
             if !keep(&self.values[at]) {
-                self.take_out(at);
+                self.discard_at(at);
             }
         }
     }
@@ -112,7 +136,11 @@ mod tests {
         for _ in 0..10_000 {
             let (key, value) = (below(20), below(100));
             match below(4) {
-                0 => assert_eq!(map.remove(key), tree.remove(&key)),
+                0 if value < 50 => assert_eq!(map.remove(key), tree.remove(&key)),
+                0 => {
+                    map.discard(key);
+                    tree.remove(&key);
+                }
                 1 if value < 5 => {
                     map.retain(|it| it % 3 != 0);
                     tree.retain(|_, it| *it % 3 != 0);

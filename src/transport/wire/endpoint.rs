@@ -23,7 +23,6 @@ use super::packet::{self, OwnedFrame, answer_and_packet_of};
 use super::pieces::{self, Joins};
 use super::receipts::Receipts;
 use super::remote::{Memory, Posted};
-use super::signals::Come;
 use super::tickets::Tickets;
 use super::{Armed, CARD, Event, Wire, WireLane};
 use crate::fail;
@@ -47,7 +46,7 @@ use std::time::{Duration, Instant};
 mod posts;
 mod rounds;
 use posts::{Batch, Ring};
-use rounds::Events;
+use rounds::{Events, Results};
 use ways::Asked;
 
 /// How long the polling thread sleeps at most while frames wait for the lane or for a slot.
@@ -117,9 +116,9 @@ struct State {
     posted: Posted,
     batch: Batch,
     events: Events,
-    /// The completions of one round, and packets to send. They are kept to reuse their memory, and
-    /// are empty between rounds.
-    ends: Vec<End>,
+    /// The results of a round, and packets to send. They are kept to reuse their memory, and are
+    /// empty between rounds. The results are in a box, since each round takes them out.
+    results: Option<Box<Results>>,
     out: Out,
     /// Buffers of commands that nobody waits for any more. The lane may use them until close().
     abandoned: Vec<Box<[u8]>>,
@@ -146,22 +145,6 @@ enum Asleep {
 /// Received answers and replies, with their senders. This rank reserved a slot for each of them
 /// when it sent the request.
 type Answers = Vec<(u32, OwnedFrame)>;
-
-/// What the handled events of a round leave.
-#[derive(Default)]
-struct Results {
-    /// Packets to send.
-    out: Out,
-    answers: Answers,
-    /// Completions of reads, writes and atomics.
-    ends: Vec<End>,
-    /// Signals whose bytes have come.
-    signals: Vec<Come>,
-    /// There were events after which the round must serve all that waits.
-    others: bool,
-    /// There were events that bring the engine's lane work.
-    for_lane: bool,
-}
 
 impl State {
     fn report(&mut self, me: u32, peer: u32, what: &str) {
@@ -356,7 +339,7 @@ impl Endpoint {
             posted: Posted::default(),
             batch: Batch::default(),
             events: Events::default(),
-            ends: Vec::new(),
+            results: None,
             out: Out::new(),
             abandoned: Vec::new(),
             hubs: Hubs::default(),

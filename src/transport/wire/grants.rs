@@ -329,7 +329,7 @@ impl Grants {
         }
         if peer.waiting.is_empty() {
             self.open[line] -= 1;
-            self.sending.remove((to, line));
+            self.sending.discard((to, line));
             return self.has_read(to, answered);
         }
         self.waiting[line] -= peer.beside_the_first();
@@ -340,7 +340,7 @@ impl Grants {
         match (last, peer.waiting.len()) {
             (Some(last), 0) => {
                 self.open[line] -= 1;
-                self.sending.remove((to, line));
+                self.sending.discard((to, line));
                 out.push((to, Packet::Frame(Some(line), last)));
             }
             (Some(last), demand) => {

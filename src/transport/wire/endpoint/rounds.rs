@@ -1,6 +1,7 @@
 //! Rounds: what the thread that polls a wire does with the lane's events, and with what waits.
 
 use super::*;
+use crate::transport::wire::signals::Come;
 use crate::transport::wire::tickets::Taker;
 use crate::transport::wire::{CLASS_KNOCKS, CLASS_USER};
 
@@ -19,6 +20,29 @@ impl Default for Events {
 
 // SAFETY: the lane overwrites events before they are read, so no pointer passes between threads.
 unsafe impl Send for Events {}
+
+/// What the handled events of a round leave.
+#[derive(Default)]
+pub(super) struct Results {
+    /// Packets to send.
+    pub out: Out,
+    pub answers: Answers,
+    /// Completions of reads, writes and atomics.
+    pub ends: Vec<End>,
+    /// Signals whose bytes have come.
+    pub signals: Vec<Come>,
+    /// There were events after which the round must serve all that waits.
+    pub others: bool,
+    /// There were events that bring the engine's lane work.
+    pub for_lane: bool,
+}
+
+impl Results {
+    /// Whether it has nothing that the round must serve; completions do not count.
+    fn is_empty(&self) -> bool {
+        self.out.is_empty() && self.answers.is_empty() && self.signals.is_empty()
+    }
+}
 
 /// Whether an event is the end of a frame, or a frame with nothing for the engine's lane.
 fn is_for_handlers(event: &Event) -> bool {
@@ -189,33 +213,49 @@ impl Shared {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
     ) -> Polled {
         let state = &mut *guard;
-        let events = std::mem::take(&mut state.events.0);
-        if !events[..count].iter().all(is_for_handlers) {
+        if !state.events.0[..count].iter().all(is_for_handlers) {
             before();
         }
-        let ends = std::mem::take(&mut state.ends);
-        let answers = std::mem::take(&mut state.asides);
-        let out = std::mem::take(&mut state.out);
-        let mut results = Results { ends, answers, out, ..Results::default() };
+        let mut results = state.results.take().unwrap_or_default();
         let failed_before = state.failure.is_some();
-        for event in &events[..count] {
-            self.event(state, event, deliver, &mut results);
+        for at in 0..count {
+            let event = state.events.0[at];
+            self.event(state, &event, deliver, &mut results);
         }
-        state.events.0 = events;
-        let Results { mut out, mut answers, mut ends, signals, others, mut for_lane } = results;
-        for_lane |= !ends.is_empty();
-        let rings = self.hand_over(&mut ends);
-        state.ends = ends;
-        let may_end = count > 0 && !others && out.is_empty() && answers.is_empty();
-        if may_end && !late && state.is_settled() {
-            (state.out, state.asides) = (out, answers);
-            drop(guard);
-            if rings {
-                self.ring(Sleeper::Progress);
-            }
-            return if for_lane { Polled::Others } else { Polled::Messages };
+        let for_lane = std::mem::take(&mut results.for_lane) || !results.ends.is_empty();
+        let rings = self.hand_over(&mut results.ends);
+        let others = std::mem::take(&mut results.others) || !results.is_empty();
+        if count == 0 || others || late || !state.asides.is_empty() || !state.is_settled() {
+            return self.serve((count, rings, failed_before), guard, results, before, deliver);
         }
+        state.results = Some(results);
+        drop(guard);
+        if rings {
+            self.ring(Sleeper::Progress);
+        }
+        if for_lane { Polled::Others } else { Polled::Messages }
+    }
+
+    /// The rest of a round that must serve all that waits. `rings`: the progress thread must be
+    /// woken for completions.
+    #[inline(never)]
+    fn serve(
+        &self,
+        (count, rings, failed_before): (usize, bool, bool),
+        mut guard: MutexGuard<'_, State>,
+        mut results: Box<Results>,
+        before: &mut dyn FnMut(),
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+    ) -> Polled {
         before();
+        let state = &mut *guard;
+        let (mut answers, signals) =
+            (std::mem::take(&mut state.asides), std::mem::take(&mut results.signals));
+        answers.append(&mut std::mem::take(&mut results.answers));
+        // send() gives the memory of this list back, and the round keeps that of the other one.
+        std::mem::swap(&mut results.out, &mut state.out);
+        let mut out = std::mem::take(&mut state.out);
+        state.results = Some(results);
         let State { grants, receipts, lane, tickets, .. } = state;
         let (into_slot, mut back) =
             (|from: u32, it: &OwnedFrame| deliver(from, it.class, &it.frame()), Vec::new());

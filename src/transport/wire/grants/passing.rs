@@ -87,7 +87,7 @@ impl Grants {
             let knock = Knock { number, demand, first: None };
             self.knocking[line].push_back(Knocking { from, knock, frame: None });
         } else if !peer.is_needed() {
-            self.receiving.remove(from);
+            self.receiving.discard(from);
         }
         let serves = !self.is_idle(line);
         self.served_all &= !serves;

@@ -277,7 +277,7 @@ impl Grants {
             let answered = (line, peer.answered[line]);
             peer.told(line);
             if !peer.is_needed() {
-                self.receiving.remove(to);
+                self.receiving.discard(to);
             }
             return Some(answered);
         }
@@ -295,7 +295,7 @@ impl Grants {
         if let Some(line) = peer.along.iter().position(|along| *along == knock) {
             peer.told(line);
             if !peer.is_needed() {
-                self.receiving.remove(from);
+                self.receiving.discard(from);
             }
         }
     }

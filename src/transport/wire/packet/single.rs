@@ -43,14 +43,16 @@ pub fn put_single<const N: usize>(
     let size = before + frame.header.len() + frame.payload.len() + after;
     to.reserve(N + size);
     to.extend_from_slice(&head(size));
-    let mut start = [0; BEFORE];
-    start[..4].copy_from_slice(&[kind, class as u8, line, answer]);
-    start[4..HEAD].copy_from_slice(&demand.to_le_bytes());
-    start[HEAD..HEAD + 8].copy_from_slice(&number.unwrap_or_default().to_le_bytes());
-    start[before - FRAME_HEAD..before].copy_from_slice(&head_of(frame));
-    to.extend_from_slice(&start[..before]);
+    to.extend_from_slice(&[kind, class as u8, line, answer]);
+    to.extend_from_slice(&demand.to_le_bytes());
+    if let Some(number) = number {
+        to.extend_from_slice(&number.to_le_bytes());
+    }
+    to.extend_from_slice(&head_of(frame));
     to.extend_from_slice(frame.header);
-    to.extend_from_slice(frame.payload);
+    if !frame.payload.is_empty() {
+        to.extend_from_slice(frame.payload);
+    }
     if let Some((_, number)) = answered {
         to.extend_from_slice(&number.to_le_bytes());
     }
