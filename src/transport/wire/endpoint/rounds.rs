@@ -55,7 +55,26 @@ fn is_for_handlers(event: &Event) -> bool {
     }
 }
 
+/// Whether an event is the end of a frame that the peer has got.
+fn ends_frame(event: &Event) -> bool {
+    event.event == Event::DONE
+        && event.status == 0
+        && !Posted::is_tag(event.tag)
+        && !Taker::is_tag(event.tag)
+}
+
 impl State {
+    /// Handles the events of a look, if all are ends of frames: usually the end of a frame comes
+    /// alone, before the peer's next one.
+    fn end_frames(&mut self, count: usize) -> bool {
+        let events = &self.events.0[..count];
+        let all = events.iter().all(ends_frame);
+        if all {
+            events.iter().for_each(|event| self.outgoing.done(event.tag));
+        }
+        all
+    }
+
     /// Whether a round has nothing to do unless the lane has an event, beside ends of commands and
     /// of service, or an answer of a knock is due. A peer that waits for a receipt needs no term:
     /// it waits only while frames of it are missing, and then one comes, or in no slot, and then
@@ -196,8 +215,13 @@ impl Shared {
             }
             count = state.lane.poll(&mut state.events.0).min(EVENTS);
         }
-        if count == 0 && settled && !late {
-            return Polled::Nothing;
+        if settled && !late {
+            if count == 0 {
+                return Polled::Nothing;
+            }
+            if state.end_frames(count) {
+                return Polled::Messages;
+            }
         }
         self.handle((count, late), guard, before, deliver)
     }
