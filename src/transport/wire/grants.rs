@@ -55,9 +55,10 @@ use crate::util::small_map::SmallMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
+mod carrying;
 mod passing;
 mod receiver;
-pub use receiver::Carrying;
+pub use carrying::Carrying;
 use receiver::{Knocking, Loan, Receiving};
 
 /// Kinds of frames that need a grant, each with buffers of its own.

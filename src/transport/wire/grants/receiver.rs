@@ -1,5 +1,6 @@
 //! The receiver's side: received knocks and frames, and the buffers that are granted for them.
 
+use super::carrying::{Lines, bit, first_of};
 use super::*;
 use std::cell::LazyCell;
 
@@ -21,10 +22,11 @@ pub(super) struct Receiving {
     pub knocks: [bool; LINES],
     /// Lines whose last knock was answered without grants, which the peer does not know, and since
     /// when there is one; None: see [`Grants::fresh`].
-    quiet: [bool; LINES],
+    quiet: Lines,
     pub since: Option<Instant>,
-    /// For such a line of requests or responses: the own knock that has carried the answer as well,
-    /// and that the peer has not answered; else 0.
+    /// Those of them whose answer an own knock has carried as well that the peer has not answered,
+    /// and the numbers of these knocks.
+    carried: Lines,
     along: [u64; LINES],
 }
 
@@ -34,17 +36,17 @@ impl Receiving {
     }
 
     pub fn forget_quiet(&mut self) {
-        (self.quiet, self.since, self.along) = ([false; LINES], None, [0; LINES]);
+        (self.quiet, self.since, self.carried) = (0, None, 0);
     }
 
     /// The last knock of a line was answered without grants, which the peer does not know.
     pub fn be_quiet(&mut self, line: Line) {
-        self.quiet[line] = true;
+        self.quiet |= bit(line);
     }
 
     /// Whether there is such a line.
     pub fn is_quiet(&self) -> bool {
-        self.quiet != [false; LINES]
+        self.quiet != 0
     }
 
     /// Whether there is such a line, and its time has not begun.
@@ -54,7 +56,8 @@ impl Receiving {
 
     /// The peer knows the answer of a line.
     fn told(&mut self, line: Line) {
-        (self.quiet[line], self.along[line]) = (false, 0);
+        self.quiet &= !bit(line);
+        self.carried &= !bit(line);
         if !self.is_quiet() {
             self.since = None;
         }
@@ -62,8 +65,8 @@ impl Receiving {
 
     /// When the peer must be told the answers by a message of their own.
     pub fn due(&self, ride: Duration) -> Option<Instant> {
-        let untold = |line: usize| self.quiet[line] && self.along[line] == 0;
-        let limit = || if (0..LINES).any(untold) { ride } else { ride.saturating_mul(ALONG) };
+        let untold = self.quiet & !self.carried != 0;
+        let limit = || if untold { ride } else { ride.saturating_mul(ALONG) };
         self.since.and_then(|since| since.checked_add(limit()))
     }
 
@@ -73,57 +76,6 @@ impl Receiving {
             || self.knocks != [false; LINES]
             || self.is_quiet()
             || !self.has_come()
-    }
-}
-
-const REQUESTS: Line = 0;
-const RESPONSES: Line = 1;
-
-/// A packet that may carry the answer of a knock.
-#[derive(Clone, Copy, Debug)]
-pub enum Carrying {
-    /// A frame, with its line if it needed a grant.
-    Frame(Option<Line>),
-    /// A knock with this number.
-    Knock(Line, u64),
-}
-
-impl Carrying {
-    /// None: the packet carries no answer.
-    fn of(packet: &Packet) -> Option<Carrying> {
-        match packet {
-            Packet::Frame(line, _) => Some(Carrying::Frame(*line)),
-            Packet::More(line, _) => Some(Carrying::Frame(Some(*line))),
-            Packet::Knock(line, knock) => Some(Carrying::Knock(*line, knock.number)),
-            _ => None,
-        }
-    }
-
-    /// Of a knock for requests, its number: it may carry the answer of a knock for requests or
-    /// responses, but its receiver may leave it to the network until requests have been handled,
-    /// which may wait for that answer. So the answer counts as sent only when the receiver has
-    /// answered the knock.
-    fn carries_perhaps(self, line: Line) -> Option<u64> {
-        match self {
-            Carrying::Knock(of, number)
-                if of % (LINES / 2) == REQUESTS
-                    && [REQUESTS, RESPONSES].contains(&(line % (LINES / 2))) =>
-            {
-                Some(number)
-            }
-            _ => None,
-        }
-    }
-
-    /// Whether it may carry the answer of a knock for a line: no rank lets it wait until frames of
-    /// that line find a slot.
-    fn carries(self, line: Line) -> bool {
-        match self {
-            Carrying::Frame(None) => true,
-            Carrying::Frame(Some(of)) | Carrying::Knock(of, _) => {
-                (of % (LINES / 2), line % (LINES / 2)) == (RESPONSES, REQUESTS)
-            }
-        }
     }
 }
 
@@ -272,8 +224,8 @@ impl Grants {
 
     /// See ride().
     pub fn ride_by(&mut self, to: u32, packet: Carrying) -> Option<Answered> {
-        let peer = self.receiving.get_mut(to).filter(|peer| peer.is_quiet())?;
-        if let Some(line) = (0..LINES).find(|line| peer.quiet[*line] && packet.carries(*line)) {
+        let peer = self.receiving.get_mut(to)?;
+        if let Some(line) = first_of(peer.quiet & packet.carries()) {
             let answered = (line, peer.answered[line]);
             peer.told(line);
             if !peer.is_needed() {
@@ -281,18 +233,21 @@ impl Grants {
             }
             return Some(answered);
         }
-        let along = |line| packet.carries_perhaps(line).map(|knock| (line, knock));
-        let waits = |line: &Line| peer.quiet[*line] && peer.along[*line] == 0;
-        let (line, knock) = (0..LINES).filter(waits).find_map(along)?;
-        peer.along[line] = knock;
+        let Carrying::Knock(_, number) = packet else { return None };
+        let line = first_of(peer.quiet & !peer.carried & packet.carries_perhaps())?;
+        peer.carried |= bit(line);
+        peer.along[line] = number;
         Some((line, peer.answered[line]))
     }
 
     /// A peer has answered a knock of this rank, and so knows the answer that the knock carried.
     pub(super) fn has_read(&mut self, from: u32, knock: u64) {
-        let quiet = self.receiving.get_mut(from).filter(|peer| peer.is_quiet());
-        let Some(peer) = quiet else { return };
-        if let Some(line) = peer.along.iter().position(|along| *along == knock) {
+        let Some(peer) = self.receiving.get_mut(from) else { return };
+        if peer.carried == 0 {
+            return;
+        }
+        let carried = |line: &Line| peer.carried & bit(*line) != 0 && peer.along[*line] == knock;
+        if let Some(line) = (0..LINES).find(carried) {
             peer.told(line);
             if !peer.is_needed() {
                 self.receiving.discard(from);
