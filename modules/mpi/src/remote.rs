@@ -398,7 +398,7 @@ impl MpiLane {
                 self.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
                     let notice = notice.filter(|_| status == Status::OK);
-                    let answers = notice.is_some_and(|notice| self.notice((peer, index), notice));
+                    let answers = notice.is_some_and(|notice| self.notice((peer, index), *notice));
                     if !answers {
                         let mut answer = self.new_answer();
                         answer.message.put([outcome(index, status), 0]);

@@ -69,10 +69,18 @@ pub enum Single {
     Served { peer: u32, region: u64 },
     /// Receives the bytes of a peer's large write, number `index` at the peer, to a region of this
     /// rank; None: the write is refused. `notice`: libllcl is told of it when the bytes are there.
-    Stored { peer: u32, index: u32, region: Option<u64>, notice: Option<Notice> },
+    /// It is in a box, since frames, which are moved several times, would need its room.
+    Stored { peer: u32, index: u32, region: Option<u64>, notice: Option<Box<Notice>> },
     /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
     /// Of a Read, the memory to which MPI may still store; else empty.
     Abandoned(Range<u64>),
+}
+
+impl Single {
+    /// Whether it may be a receive, which can be cancelled.
+    fn receives(&self) -> bool {
+        matches!(self, Single::Read(_) | Single::Stored { .. } | Single::Abandoned(_))
+    }
 }
 
 /// A request that MPI has ended.
@@ -312,10 +320,7 @@ impl Requests {
 
     /// Whether MPI has ended all sends but those to the dead.
     pub fn has_sent_all(&self) -> bool {
-        let unsent = |it: &Single| {
-            !matches!(it, Single::Read(_) | Single::Stored { .. } | Single::Abandoned(_))
-        };
-        !self.singles.iter().any(unsent)
+        self.singles.iter().all(Single::receives)
     }
 
     /// Cancels all receives. Leaks the boxes of the requests that MPI does not end.

@@ -141,6 +141,7 @@ impl MpiLane {
         let begun = unsafe {
             match write {
                 true => {
+                    let notice = notice.map(Box::new);
                     let single = Single::Stored { peer, index, region, notice };
                     self.requests.receive((peer, tag), to, size as usize, single)
                 }

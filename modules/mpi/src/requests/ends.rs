@@ -64,11 +64,12 @@ impl Requests {
     /// Removes a single that MPI has ended, and reports it to the caller of test(), or keeps the
     /// memory of a request or an answer.
     fn single_ended(&mut self, at: usize, end: &End) {
+        let single = self.remove(at);
         let cancelled = match end {
-            End::Well(status) => is_cancelled(status),
+            End::Well(status) => single.receives() && is_cancelled(status),
             End::Dead => true,
         };
-        match self.remove(at) {
+        match single {
             Single::Message(bytes) if self.messages.len() < MESSAGES => self.messages.push(bytes),
             Single::Message(_) => {}
             single => self.has_ended(single, cancelled),
