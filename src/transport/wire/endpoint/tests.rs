@@ -205,10 +205,12 @@ impl Wire for Wrapped {
 struct Flags {
     loses: AtomicBool,
     refuses: AtomicBool,
+    fails: AtomicBool,
 }
 
-/// A lane that reports its peer as lost, or refuses posts with an error, when the test sets a flag,
-/// counts posts after that, and panics when it is used after close().
+/// A lane that reports its peer as lost, refuses posts with an error, or ends frames with an error,
+/// when the test sets a flag, counts posts after the first two, and panics when it is used after
+/// close().
 struct FragileLane {
     lane: BoxedLane,
     flags: Arc<Flags>,
@@ -248,7 +250,12 @@ impl Around for FragileLane {
             events[0] = Event { status: -5, ..Event::about(Event::LOST, 1) };
             return 1;
         }
-        self.inner().poll(events)
+        let count = self.inner().poll(events);
+        if self.flags.fails.load(Ordering::Relaxed) {
+            let ends = events[..count].iter_mut().filter(|event| event.event == Event::DONE);
+            ends.for_each(|event| event.status = -5);
+        }
+        count
     }
 
     fn close(&mut self, drain: Duration) -> Result<()> {
@@ -311,6 +318,20 @@ fn a_peer_that_the_wire_has_lost_is_reported_after_the_patience() {
         nothing_is_sent();
         assert!(end.has_delivered_all(), "nobody waits for it");
     }
+}
+
+/// Without atomics the end of the frame comes alone.
+#[test]
+fn a_peer_is_lost_to_which_the_lane_could_not_send_a_frame() {
+    let nature = Nature::named("1:atomics=0").unwrap();
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, nature).unwrap());
+    let flags = Arc::<Flags>::default();
+    let fragile = fragile(wire, flags.clone(), Arc::default());
+    let end = Endpoint::join((0, 2), fragile, MEDIUM, no_slot(), no_news()).unwrap();
+    end.connect(1, &other.card().unwrap()).unwrap();
+    flags.fails.store(true, Ordering::Relaxed);
+    assert!(put(&end, 1, Class::Lib, 1, 8));
+    until("was not lost", || !end.shared.lock().lost.is_empty());
 }
 
 /// The polling thread's callback for an unreachable peer may drop the endpoint, and the thread then
