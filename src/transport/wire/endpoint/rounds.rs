@@ -320,3 +320,16 @@ impl Shared {
         if count > 0 { Polled::Others } else { Polled::Nothing }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_that_was_not_sent_takes_a_round() {
+        let done = Event::about(Event::DONE, 1);
+        assert!(ends_frame(&done));
+        assert!(!ends_frame(&Event { status: -5, ..done }));
+        assert!(!ends_frame(&Event::about(Event::FRAME, 1)));
+    }
+}

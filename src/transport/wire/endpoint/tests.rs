@@ -320,11 +320,9 @@ fn a_peer_that_the_wire_has_lost_is_reported_after_the_patience() {
     }
 }
 
-/// Without atomics the end of the frame comes alone.
 #[test]
 fn a_peer_is_lost_to_which_the_lane_could_not_send_a_frame() {
-    let nature = Nature::named("1:atomics=0").unwrap();
-    let [wire, other] = [0, 1].map(|me| Simulated::new(me, nature).unwrap());
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, Nature::of(1)).unwrap());
     let flags = Arc::<Flags>::default();
     let fragile = fragile(wire, flags.clone(), Arc::default());
     let end = Endpoint::join((0, 2), fragile, MEDIUM, no_slot(), no_news()).unwrap();
