@@ -9,7 +9,7 @@
 #include "am.h"
 
 enum way {
-    RETURN,      /* the handler just returns */
+    RETURN,      /* the handler just returns, after a release that is refused */
     TOO_LARGE,   /* more than the sender's place */
     TOO_MUCH,    /* more than am_medium: refused here, a smaller one is taken then */
     FROM_COPY,   /* retained: the right to answer has moved */

@@ -135,7 +135,8 @@ static void hears_of_the_death(const struct rank *rank)
     CHECK_STATUS(llcl_peer_alive(rank->context, rank->victim), LLCL_ERR_PEER_DEAD);
 }
 
-/* The plan may accept rounds until this rank has marked the peer as dead. They fail, too. */
+/* The plan may accept rounds until this rank has marked the peer as dead. Such a round fails,
+ * too. */
 static void fails_soon(struct rank *rank, struct coll_run *run)
 {
     int64_t end = now_ns() + KILL_PATIENCE;

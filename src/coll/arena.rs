@@ -166,8 +166,8 @@ impl Arena {
     }
 
     /// Frees a block as soon as `others` other ranks have left it; each of them counts itself in
-    /// the word at `left`, by count_left(). A rank that has died may not have done so; then the
-    /// block stays until the context ends.
+    /// the word at `left`, by count_left(). A rank that has died may not have done so, nor a rank
+    /// that has received a failure of the plan; then the block stays until the context ends.
     pub fn retire(&self, block: Block, left: u64, others: u32) {
         self.state().retired.push(Retired { block, left, others });
         self.collect();

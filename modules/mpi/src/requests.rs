@@ -69,7 +69,7 @@ pub enum Single {
     Served { peer: u32, region: u64 },
     /// Receives the bytes of a peer's large write, number `index` at the peer, to a region of this
     /// rank; None: the write is refused. `notice`: libllcl is told of it when the bytes are there.
-    /// It is in a box, since frames, which are moved several times, would need its room.
+    /// The notice is in a box, since frames, which are moved several times, would need its room.
     Stored { peer: u32, index: u32, region: Option<u64>, notice: Option<Box<Notice>> },
     /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
     /// Of a Read, the memory to which MPI may still store; else empty.

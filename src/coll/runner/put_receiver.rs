@@ -103,7 +103,7 @@ struct State {
     fails: Option<(u32, Status)>,
     /// The status with which the plan fails at once.
     failed: Option<Status>,
-    /// fail() has taken such a status.
+    /// fail() has taken a status from `failed`.
     has_failed: bool,
     closed: bool,
 }

@@ -90,7 +90,7 @@ pub const RIDE: Duration = Duration::from_micros(20);
 /// longer than a round trip takes.
 const ALONG: u32 = 5;
 /// While answers wait, a rank whose looks all find events reads the clock at one look of so many.
-const BUSY: u8 = 16;
+const BUSY: u8 = 4;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -198,8 +198,9 @@ pub struct Grants {
     served_all: bool,
     /// When the first answer of a knock is due that waits for a packet that carries it.
     due: Option<Instant>,
-    /// The peer whose answer has come to wait last. Its time begins when a look for the next packet
-    /// finds nothing: usually a packet has taken the answer by then, and the clock is not read.
+    /// The peer whose answer has come to wait last. Its time usually begins when a look for the
+    /// next packet finds nothing: a packet has taken most answers by then, and the clock is not
+    /// read for them.
     fresh: Option<u32>,
     /// Looks in a row that have found events while an answer waits, and have not read the clock.
     busy: u8,

@@ -276,7 +276,7 @@ impl Shared {
         let (mut answers, signals) =
             (std::mem::take(&mut state.asides), std::mem::take(&mut results.signals));
         answers.append(&mut std::mem::take(&mut results.answers));
-        // send() gives the memory of this list back, and the round keeps that of the other one.
+        // send() keeps the memory of `out` as `state.out`, and `results.out` that of the old one.
         std::mem::swap(&mut results.out, &mut state.out);
         let mut out = std::mem::take(&mut state.out);
         state.results = Some(results);

@@ -41,9 +41,9 @@ impl Carrying {
         }
     }
 
-    /// Of a knock for requests, the lines of which it may carry the answer of a knock, though its
-    /// receiver may leave it to the network until requests have been handled, which may wait for
-    /// that answer. So the answer counts as sent only when the receiver has answered the knock.
+    /// The lines whose answers a knock for requests may carry, though its receiver may leave the
+    /// knock to the network until requests have been handled, which may wait for that answer. So
+    /// the answer counts as sent only when the receiver has answered the knock.
     pub(super) fn carries_perhaps(self) -> Lines {
         match self {
             Carrying::Knock(of, _) if of % (LINES / 2) == REQUESTS => {
@@ -53,7 +53,7 @@ impl Carrying {
         }
     }
 
-    /// The lines of which it may carry the answer of a knock: no rank lets it wait until frames of
+    /// The lines whose answers the packet may carry: no rank lets the packet wait until frames of
     /// such a line find a slot.
     pub(super) fn carries(self) -> Lines {
         match self {

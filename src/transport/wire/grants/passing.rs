@@ -48,6 +48,7 @@ impl Grants {
         self.is_due()
     }
 
+    /// Out of line, since most looks do not get here.
     #[inline(never)]
     fn is_due(&mut self) -> bool {
         let now = Instant::now();

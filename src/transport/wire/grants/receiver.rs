@@ -20,12 +20,12 @@ pub(super) struct Receiving {
     pub reporting: bool,
     /// Lines for which a granted frame has brought a knock that was not answered.
     pub knocks: [bool; LINES],
-    /// Lines whose last knock was answered without grants, which the peer does not know, and since
-    /// when there is one; None: see [`Grants::fresh`].
+    /// Lines whose last knock was answered without grants, which the peer does not know.
     quiet: Lines,
+    /// Since when there is such a line; None: see [`Grants::fresh`].
     pub since: Option<Instant>,
-    /// Those of them whose answer an own knock has carried as well that the peer has not answered,
-    /// and the numbers of these knocks.
+    /// Lines of `quiet` whose answer a knock of this rank has carried as well. The peer has not
+    /// answered that knock, whose number is in `along`.
     carried: Lines,
     along: [u64; LINES],
 }
