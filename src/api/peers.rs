@@ -66,6 +66,8 @@ pub struct llcl_peer_info_t {
 
 /// Whether a peer lives, as far as this rank knows. The launcher reports a death on its machine
 /// within milliseconds.
+/// A collective plan may hear of the death a little later: it may accept a round until then, and
+/// the round fails.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size.
 /// LLCL_OK: it lives, or has not been started yet; LLCL_ERR_PEER_DEAD: it has died or has left, or
