@@ -23,8 +23,8 @@ HEADER := $(addprefix $(BUILD)/include/,llcl.h llcl.hpp llcl_inline.h llcl_mpi.h
 # The libraries that rustc --print native-static-libs names; the C compiler adds libgcc_s itself.
 SYSTEM_LIBS := -lpthread -ldl -lm
 
-# The library and the tools are built in trees of their own: cargo links the library without
-# link-time optimisation as soon as the rlib that the tools need is among its outputs.
+# The library and the tools are built in trees of their own: cargo locks a tree while it builds, and
+# `make -j` builds both at a time.
 CARGO_LIB := CARGO_TARGET_DIR=$(BUILD)/cargo/lib $(CARGO) rustc --release --locked --lib \
 	--no-default-features --crate-type staticlib $(if $(FEATURES),--features $(FEATURES))
 CARGO_BIN := CARGO_TARGET_DIR=$(BUILD)/cargo/tools $(CARGO) build --profile tools --locked --bins

@@ -8,7 +8,7 @@ MORE = check-loom check-wire check-conduit check-tsan check-asan check-aarch64 c
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 # These tests start processes and wait, and the library for them is built in a third of the time.
 UNOPTIMISED = CARGO_PROFILE_DEV_OPT_LEVEL=0
-LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off \
+LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" \
 	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 $(CARGO) test --release --locked --quiet --no-default-features --lib \
 	--config 'target."cfg(all())".runner=["env", "LD_PRELOAD=$(abspath $(BUILD))/cargo/loom/stacks.so"]' loom_
 
@@ -164,7 +164,7 @@ check-conduit-mpi: all conduit
 	@echo "$@: passed (the GASNet conduit's tests on two nodes that MPI joins)"
 
 check-wire-library: all
-	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 		$(MAKE) --no-print-directory BUILD=$(BUILD)/wire FEATURES=simulated library
 	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
 
@@ -184,7 +184,7 @@ check-asan: SANITIZER = address
 check-tsan check-asan:
 	scripts/build-sanitized $(SANITIZER) $(BUILD)/$(SANITIZER)
 	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD)/$(SANITIZER)) programs \
-		CFLAGS_EXTRA=-fsanitize=$(SANITIZER) LLCL_LIBS="$$(cat $(BUILD)/$(SANITIZER)/lib/link)"
+		CFLAGS='-O0 -g' CFLAGS_EXTRA=-fsanitize=$(SANITIZER) LLCL_LIBS="$$(cat $(BUILD)/$(SANITIZER)/lib/link)"
 	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
 	$(if $(BEHIND),. scripts/sanitizer-options && for nodes in 1 "1:remote=0 --nodes"; do \
 		c_tests/run --build $(BUILD)/$(SANITIZER) --mode auto --filter '$(BEHIND)' --wire $$nodes || exit 1; done)
