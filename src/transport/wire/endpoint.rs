@@ -205,19 +205,16 @@ impl State {
         over.map(|(peer, until)| (*peer, *until = None).0).collect()
     }
 
-    /// Handles the packet that a received frame completes, if it completes one.
+    /// Handles a received packet.
     fn take(
         &mut self,
         event: &Event,
-        bytes: &[u8],
+        packet: &[u8],
         medium: usize,
         out: &mut Out,
     ) -> std::result::Result<Taken, String> {
         let from = event.peer;
-        let Some(packet) = self.joins.take(from, bytes, packet::MOST)? else {
-            return Ok(Taken::Copied);
-        };
-        let (answered, packet) = answer_and_packet_of(&packet, medium)?;
+        let (answered, packet) = answer_and_packet_of(packet, medium)?;
         if class_of(&packet) != event.class {
             let (came, class) = (event.class, class_of(&packet));
             return Err(format!("a packet of class {class} as a frame of class {came}"));

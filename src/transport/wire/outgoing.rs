@@ -175,9 +175,16 @@ impl Outgoing {
         encode(packet, answered, |packet| {
             let size = HEAD + packet.size();
             if size > self.frame_most {
-                let mut bytes = Vec::with_capacity(packet.size());
-                packet.put(&mut bytes);
-                return queue.extend(cut(&bytes, number, self.frame_most));
+                for (head, piece) in cut(packet.size(), number, self.frame_most) {
+                    let size = HEAD + piece.len();
+                    let kept = (size > QUICK).then(|| self.buffers.pop()).flatten();
+                    let mut frame = kept.unwrap_or_default();
+                    frame.reserve_exact(size);
+                    frame.extend_from_slice(&head);
+                    packet.put(piece, &mut frame);
+                    queue.push_back(frame);
+                }
+                return;
             }
             let most = self.frame_most.min(JOINED);
             let joins = |last: &&mut Vec<u8>| {
@@ -189,7 +196,7 @@ impl Outgoing {
                     frame.reserve_exact((2 * len).min(most).max(len + size) - len);
                 }
                 frame.extend_from_slice(&head(packet.size(), number, 0));
-                packet.put(frame);
+                packet.put(0..packet.size(), frame);
             };
             match queue.back_mut().filter(joins) {
                 Some(last) => put(last),

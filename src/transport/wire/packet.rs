@@ -28,6 +28,7 @@ use super::grants::{Answered, Knock, LINES, Line, Packet};
 use super::tickets::{Place, Use};
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::{CHUNK, MESSAGE_WORDS};
+use std::ops::Range;
 
 mod single;
 pub use single::{SINGLE_MOST, Single, put_single, single_of};
@@ -183,12 +184,19 @@ impl Encoded<'_> {
         HEAD + 8 * self.numbers.len() + self.rest.len() + answered
     }
 
-    /// Appends the packet to `to`.
-    pub fn put(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&self.head);
-        self.numbers.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
-        to.extend_from_slice(self.rest);
-        self.answered.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
+    /// Appends these bytes of the packet to `to`.
+    pub fn put(&self, range: Range<usize>, to: &mut Vec<u8>) {
+        let mut at = 0;
+        let mut put = |part: &[u8]| {
+            let end = range.end.clamp(at, at + part.len()) - at;
+            let begin = range.start.clamp(at, at + part.len()) - at;
+            to.extend_from_slice(&part[begin..end]);
+            at += part.len();
+        };
+        put(&self.head);
+        self.numbers.iter().for_each(|number| put(&number.to_le_bytes()));
+        put(self.rest);
+        self.answered.iter().for_each(|number| put(&number.to_le_bytes()));
     }
 }
 
@@ -239,7 +247,7 @@ pub fn encode<R>(
 pub fn bytes_of(packet: &Packet) -> Vec<u8> {
     encode(packet, None, |packet| {
         let mut bytes = Vec::with_capacity(packet.size());
-        packet.put(&mut bytes);
+        packet.put(0..packet.size(), &mut bytes);
         bytes
     })
 }

@@ -15,6 +15,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// "LLW3".
 const MAGIC: u32 = 0x3357_4c4c;
@@ -36,13 +37,15 @@ pub fn head(whole: usize, number: u64, at: usize) -> [u8; HEAD] {
     head
 }
 
-/// Cuts a packet into frames of at most `most` bytes.
-pub fn cut(packet: &[u8], number: u64, most: usize) -> impl Iterator<Item = Vec<u8>> + '_ {
+/// The heads and bytes of the pieces of a packet in frames of at most `most` bytes.
+pub fn cut(
+    whole: usize,
+    number: u64,
+    most: usize,
+) -> impl Iterator<Item = ([u8; HEAD], Range<usize>)> {
     let room = most - HEAD;
-    packet
-        .chunks(room)
-        .enumerate()
-        .map(move |(at, piece)| [&head(packet.len(), number, at * room)[..], piece].concat())
+    let range = move |at| at..whole.min(at + room);
+    (0..whole).step_by(room).map(move |at| (head(whole, number, at), range(at)))
 }
 
 /// The number of four bytes at `at` of a frame that has them.
@@ -50,15 +53,6 @@ fn word(frame: &[u8], at: usize) -> u32 {
     let mut word = [0; 4];
     word.copy_from_slice(&frame[at..at + 4]);
     u32::from_le_bytes(word)
-}
-
-/// The packet of a received frame that has one piece, which is whole, and nothing behind it.
-pub fn only(frame: &[u8]) -> Option<&[u8]> {
-    let (head, packet) = frame.split_first_chunk::<HEAD>()?;
-    let is_only = word(head, 0) == MAGIC
-        && word(head, 4) as usize == packet.len()
-        && [word(head, 16), word(head, 20)] == [0; 2];
-    is_only.then_some(packet)
 }
 
 /// Whether a frame of cut(), perhaps with others behind it, begins with a whole packet.
@@ -86,7 +80,11 @@ struct Partial {
 
 /// The incomplete packets, by sender and number.
 #[derive(Default)]
-pub struct Joins(BTreeMap<(u32, u64), Partial>);
+pub struct Joins {
+    partial: BTreeMap<(u32, u64), Partial>,
+    /// The memory of the last packet that came in pieces.
+    spare: Vec<u8>,
+}
 
 /// A decoded piece.
 struct Piece<'b> {
@@ -127,13 +125,15 @@ impl Joins {
             return Ok(Some(bytes.into()));
         }
         let (key, all) = ((from, number), (from, 0)..=(from, u64::MAX));
-        if !self.0.contains_key(&key) && self.0.range(all).count() >= PARTIAL {
+        if !self.partial.contains_key(&key) && self.partial.range(all).count() >= PARTIAL {
             return Err(format!("more than {PARTIAL} packets that are not whole"));
         }
-        let partial = self.0.entry(key).or_insert_with(|| Partial {
-            bytes: vec![0; whole],
-            begun: Vec::new(),
-            missing: whole,
+        let spare = &mut self.spare;
+        let partial = self.partial.entry(key).or_insert_with(|| {
+            // Its bytes are there already if the last packet had as many.
+            let mut bytes = std::mem::take(spare);
+            bytes.resize(whole, 0);
+            Partial { bytes, begun: Vec::new(), missing: whole }
         });
         let known = partial.bytes.len();
         if known != whole || partial.begun.contains(&begin) || bytes.len() > partial.missing {
@@ -145,13 +145,27 @@ impl Joins {
         if partial.missing > 0 {
             return Ok(None);
         }
-        Ok(self.0.remove(&key).map(|partial| partial.bytes.into()))
+        Ok(self.partial.remove(&key).map(|partial| partial.bytes.into()))
+    }
+
+    /// Keeps the memory of a packet of take() for the next one.
+    pub fn recycle(&mut self, packet: Cow<'_, [u8]>) {
+        if let Cow::Owned(bytes) = packet {
+            self.spare = bytes;
+        }
     }
 
     /// Drops the incomplete packets of a sender from which nothing arrives any more.
     pub fn forget(&mut self, from: u32) {
-        self.0.retain(|(sender, _), _| *sender != from);
+        self.partial.retain(|(sender, _), _| *sender != from);
     }
+}
+
+/// For tests: a packet in frames of at most `most` bytes.
+#[cfg(test)]
+pub fn frames_of(packet: &[u8], number: u64, most: usize) -> Vec<Vec<u8>> {
+    let frame = |(head, piece): ([u8; HEAD], Range<usize>)| [&head, &packet[piece]].concat();
+    cut(packet.len(), number, most).map(frame).collect()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -159,7 +173,7 @@ mod tests {
     use super::*;
 
     fn frames(packet: &[u8], number: u64) -> Vec<Vec<u8>> {
-        cut(packet, number, 40).collect()
+        frames_of(packet, number, 40)
     }
 
     #[test]
@@ -199,7 +213,7 @@ mod tests {
         }
         whole.sort_by_key(Vec::len);
         assert_eq!(whole, packets);
-        assert!(joins.0.is_empty());
+        assert!(joins.partial.is_empty());
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn a_frame_in_a_class_of_knocks_brings_one_packet() {
     let mut state = ranks.ends[0].as_ref().unwrap().shared.lock();
     let packets = [packet::bytes_of(&Packet::Asked), packet::bytes_of(&Packet::Asked)];
     let frame =
-        packets.iter().zip(0..).flat_map(|(packet, number)| pieces::cut(packet, number, 512));
+        packets.iter().zip(0..).flat_map(|(packet, number)| pieces::frames_of(packet, number, 512));
     let frame = frame.collect::<Vec<_>>().concat();
     let mut take = |class| {
         let event = Event { class, ..Event::about(Event::FRAME, 1) };

@@ -96,23 +96,26 @@ impl State {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
         results: &mut Results,
     ) -> std::result::Result<Taken, String> {
-        let (mut packet, mut others) = pieces::split(frame);
+        let (mut piece, mut others) = pieces::split(frame);
         if !others.is_empty() && CLASS_KNOCKS.contains(&event.class) {
             return Err(format!("several packets in a frame of class {}", event.class));
         }
         loop {
-            if !self.take_single(event, packet, medium, deliver, results) {
-                results.others = true;
-                match self.take(event, packet, medium, &mut results.out)? {
-                    Taken::Held => return Ok(Taken::Held),
-                    Taken::Aside(owned) => results.answers.push((event.peer, owned)),
-                    Taken::Copied => {}
+            if let Some(packet) = self.joins.take(event.peer, piece, packet::MOST)? {
+                if !self.take_single(event, &packet, medium, deliver, results) {
+                    results.others = true;
+                    match self.take(event, &packet, medium, &mut results.out)? {
+                        Taken::Held => return Ok(Taken::Held),
+                        Taken::Aside(owned) => results.answers.push((event.peer, owned)),
+                        Taken::Copied => {}
+                    }
                 }
+                self.joins.recycle(packet);
             }
             if others.is_empty() {
                 return Ok(Taken::Copied);
             }
-            (packet, others) = pieces::split(others);
+            (piece, others) = pieces::split(others);
         }
     }
 }

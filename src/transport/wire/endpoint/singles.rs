@@ -58,10 +58,8 @@ impl State {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
         results: &mut Results,
     ) -> bool {
-        let (from, packet) = (event.peer, pieces::only(packet));
-        let Some((answered, single, (class, frame))) =
-            packet.and_then(|packet| single_of(packet, medium))
-        else {
+        let from = event.peer;
+        let Some((answered, single, (class, frame))) = single_of(packet, medium) else {
             return false;
         };
         // Frames by tickets and by knocks take turns in round().

@@ -362,8 +362,8 @@ fn nonsense_is_dropped() {
     let frames: Vec<Vec<u8>> = [&b"nonsense"[..], &[0; 300]]
         .map(Vec::from)
         .into_iter()
-        .chain(pieces::cut(&bad, 1, 4096))
-        .chain(pieces::cut(&good, 2, 4096))
+        .chain(pieces::frames_of(&bad, 1, 4096))
+        .chain(pieces::frames_of(&good, 2, 4096))
         .collect();
     for (tag, frame) in frames.iter().enumerate() {
         let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };

@@ -19,7 +19,7 @@ fn owned(class: Class, header: usize, payload: usize) -> OwnedFrame {
 fn with_answer(packet: &Packet, answered: Option<Answered>) -> Vec<u8> {
     encode(packet, answered, |packet| {
         let mut bytes = vec![];
-        packet.put(&mut bytes);
+        packet.put(0..packet.size(), &mut bytes);
         assert_eq!(bytes.len(), packet.size());
         bytes
     })
