@@ -66,16 +66,14 @@ pub type Line = usize;
 /// Requests, responses and requests to owners, and the large ones of each.
 pub const LINES: usize = 6;
 /// Buffers of one line: of the small ones, and of the large ones.
-const BUFFERS: [usize; 2] = [32, 4];
-/// Frames of a line to one peer that wait at the sender.
-const DEPTH: usize = 16;
+const BUFFERS: [usize; 2] = [32, 8];
+/// Frames of a line to one peer that wait at the sender: twice as many as are granted at a time.
+const DEPTH: usize = 32;
 /// Most peers of which a sender keeps a record for a line: those that have not answered a knock. Of
 /// the small lines, and of the large ones.
 const SENDING: [usize; 2] = [128, 16];
 /// Frames of a line to all peers that wait at the sender, beside the first of each peer.
 const SHARED: [usize; 2] = [128, 16];
-/// Most frames that are granted at a time.
-const MOST: usize = 16;
 /// Most bytes of a frame that a knock brings.
 pub const KNOCK: usize = 256;
 /// Most peers of which a receiver keeps a record.
@@ -105,6 +103,12 @@ pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
 
 fn buffers_of(line: Line) -> usize {
     BUFFERS[line / (LINES / 2)]
+}
+
+/// Most frames that are granted at a time: half of the buffers. The first of them carries the next
+/// knock, which can be granted as many at once, while the others are under way.
+fn most_of(line: Line) -> usize {
+    buffers_of(line) / 2
 }
 
 /// The messages between the sender and the receiver.
@@ -336,23 +340,26 @@ impl Grants {
         }
         self.waiting[line] -= peer.beside_the_first();
         let count = peer.waiting.len().min(granted as usize);
+        let demand = peer.waiting.len() - count;
         let mut frames = peer.waiting.drain(..count);
-        let last = frames.next_back();
-        out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
-        match (last, peer.waiting.len()) {
-            (Some(last), 0) => {
+        // The first of them carries the knock: its answer comes while the others are under way.
+        match (frames.next(), demand) {
+            (Some(first), 0) => {
+                out.push((to, Packet::Frame(Some(line), first)));
+                out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
                 self.open[line] -= 1;
                 self.sending.discard((to, line));
-                out.push((to, Packet::Frame(Some(line), last)));
             }
-            (Some(last), demand) => {
+            (Some(first), demand) => {
                 self.knocks += 1;
+                let knock = Knock { number: self.knocks, demand, first: Some(first) };
+                out.push((to, Packet::More(line, knock)));
+                out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
                 peer.knock = self.knocks;
                 self.waiting[line] += peer.beside_the_first();
-                let knock = Knock { number: self.knocks, demand, first: Some(last) };
-                out.push((to, Packet::More(line, knock)));
             }
             (None, _) => {
+                drop(frames);
                 let first = peer.waiting.pop_front();
                 self.waiting[line] += peer.beside_the_first();
                 self.knock(to, line, first, out);

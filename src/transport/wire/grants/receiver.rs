@@ -314,7 +314,7 @@ impl Grants {
                 } else if streams {
                     self.streaming[line] = None;
                 }
-                let share = (self.free[line] / among).clamp(1, MOST).min(self.free[line]);
+                let share = (self.free[line] / among).clamp(1, most_of(line)).min(self.free[line]);
                 let share = demand.min(share);
                 self.free[line] -= share;
                 let peer = self.answer(from, (line, number), share);

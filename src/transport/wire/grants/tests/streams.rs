@@ -41,7 +41,26 @@ fn a_stream_is_frames_and_grants() {
     assert!((COUNT / 4..COUNT / 2).contains(&grants), "{grants} messages of grants");
 }
 
-/// Frames that come together make their buffers free before the knock behind them is answered.
+/// The first of the granted frames brings the next knock, so that it is answered while the others
+/// are under way.
+#[test]
+fn the_first_of_the_granted_frames_brings_the_next_knock() {
+    let (mut end, mut out, line) = (Grants::default(), Out::new(), LINES / 2);
+    let payload = &[0; 1000];
+    let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
+    for _ in 0..6 {
+        assert!(end.has_room(1, line));
+        end.send(1, line, OwnedFrame::of(Class::Requests, &frame), &mut out);
+    }
+    let [(1, Packet::Knock(_, Knock { number, .. }))] = out[..] else { panic!("{out:?}") };
+    out.clear();
+    end.granted(1, line, (number, 4), &mut out);
+    let [(1, Packet::More(_, knock)), others @ ..] = &out[..] else { panic!("{out:?}") };
+    assert_eq!((knock.demand, others.len()), (2, 3));
+    assert!(others.iter().all(|(_, it)| matches!(it, Packet::Frame(..))));
+}
+
+/// Frames that come together make their buffers free before the knock among them is answered.
 #[test]
 fn a_knock_behind_frames_gets_their_buffers() {
     let (mut ranks, line, all) = (Ranks::new(2, 1), LINES / 2, buffers_of(LINES / 2));
