@@ -8,7 +8,7 @@
 //! that knock. It grants buffers only for frames that exist, so a sender returns no grant. Grants
 //! of a dead rank become free when none of its frames can arrive any more.
 //!
-//! If more frames wait than were granted, the last frame that uses these grants carries the next
+//! If more frames wait than were granted, the first frame that uses these grants carries the next
 //! knock. So a stream is frames in one direction and messages of grants in the other.
 //!
 //! A message of grants repeats, for each line, the number of the last knock that was answered. So a

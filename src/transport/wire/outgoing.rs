@@ -4,8 +4,9 @@
 //! completion.
 //!
 //! Packets that wait for one peer and class travel in one frame, up to `JOINED` bytes of them: for
-//! most networks a frame costs some microseconds, whatever its length. A knock travels alone, since
-//! its receiver leaves it in its frame.
+//! most networks a frame costs some microseconds, whatever its length. A packet that is longer than
+//! a frame begins in the last one that waits, too. A knock travels alone, since its receiver leaves
+//! it in its frame.
 //!
 //! # The shared queue
 //!
@@ -17,7 +18,7 @@
 
 use super::grants::{Answered, KNOCK, Knock, LINES, Line, Packet};
 use super::packet::{FRAME_BEFORE, OwnedFrame, SINGLE_MOST, Single, encode};
-use super::pieces::{HEAD, cut, head, is_whole};
+use super::pieces::{HEAD, head};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
 use crate::transport::frame::Class;
@@ -34,8 +35,10 @@ const BUFFERS: usize = 8;
 const LEAST: usize = HEAD + SINGLE_MOST;
 /// Most bytes that allocators of C libraries give without searching.
 const QUICK: usize = 1000;
-/// Most bytes of a frame with several packets.
-const JOINED: usize = 16 << 10;
+/// Most bytes of a frame with several packets: two messages of 8 KiB fit.
+const JOINED: usize = 16_640;
+/// A packet that is longer than a frame begins in a frame with others if that has so much room.
+const PART: usize = 1 << 10;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
 /// taken.
 const DEPTH: usize = 16;
@@ -173,38 +176,28 @@ impl Outgoing {
         let queue = &mut self.queues[at].frames;
         let before = queue.len();
         encode(packet, answered, |packet| {
-            let size = HEAD + packet.size();
-            if size > self.frame_most {
-                for (head, piece) in cut(packet.size(), number, self.frame_most) {
-                    let size = HEAD + piece.len();
-                    let kept = (size > QUICK).then(|| self.buffers.pop()).flatten();
-                    let mut frame = kept.unwrap_or_default();
-                    frame.reserve_exact(size);
-                    frame.extend_from_slice(&head);
-                    packet.put(piece, &mut frame);
-                    queue.push_back(frame);
-                }
-                return;
-            }
-            let most = self.frame_most.min(JOINED);
-            let joins = |last: &&mut Vec<u8>| {
-                !CLASS_KNOCKS.contains(&to.1) && is_whole(last) && last.len() + size <= most
-            };
-            let put = |frame: &mut Vec<u8>| {
+            let (whole, frame_most) = (packet.size(), self.frame_most);
+            let put = |frame: &mut Vec<u8>, begin: usize, most: usize| {
                 let len = frame.len();
+                let piece = begin..whole.min(begin + most - len - HEAD);
+                let size = HEAD + piece.len();
                 if frame.capacity() < len + size {
                     frame.reserve_exact((2 * len).min(most).max(len + size) - len);
                 }
-                frame.extend_from_slice(&head(packet.size(), number, 0));
-                packet.put(0..packet.size(), frame);
+                frame.extend_from_slice(&head(whole, number, piece.clone()));
+                packet.put(piece.clone(), frame);
+                piece.end
             };
-            match queue.back_mut().filter(joins) {
-                Some(last) => put(last),
-                None => {
-                    let mut frame = self.buffers.pop().unwrap_or_default();
-                    put(&mut frame);
-                    queue.push_back(frame);
-                }
+            let is_cut = HEAD + whole > frame_most;
+            let (most, room) = (frame_most.min(JOINED), if is_cut { PART } else { HEAD + whole });
+            let joins =
+                |last: &&mut Vec<u8>| !CLASS_KNOCKS.contains(&to.1) && last.len() + room <= most;
+            let last = queue.back_mut().filter(joins);
+            let mut put_until = last.map_or(0, |last| put(last, 0, most));
+            while put_until < whole {
+                let mut frame = self.buffers.pop().unwrap_or_default();
+                put_until = put(&mut frame, put_until, frame_most);
+                queue.push_back(frame);
             }
         });
         let added = queue.len() - before;
@@ -406,5 +399,42 @@ impl Outgoing {
     /// Number of frames for a peer that the lane has taken and not completed.
     pub fn taken(&self, peer: u32) -> usize {
         self.taken.iter().filter(|(_, (to, _), _)| *to == peer).count()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::transport::frame::Frame;
+    use crate::transport::wire::packet::MOST;
+    use crate::transport::wire::pieces::{Joins, split};
+
+    /// Messages of 8 KiB fill frames of any length: those of 8,000 bytes begin a message behind the
+    /// end of the one before, and those of 16,640 bytes have two whole ones.
+    #[test]
+    fn frames_of_a_stream_are_full() {
+        let payload = &[7; 8192];
+        let message =
+            Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
+        for (frame_most, frames) in [(8000, 5), (16640, 2)] {
+            let mut outgoing = Outgoing::new(&Caps { frame_most, ..Caps::default() });
+            for _ in 0..4 {
+                let packet = Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message));
+                outgoing.add(1, &packet, None);
+            }
+            let [Queue { frames: queued, .. }] = &outgoing.queues[..] else { panic!("one queue") };
+            assert!(queued.iter().all(|frame| frame.len() <= frame_most));
+            assert_eq!((queued.len(), outgoing.waiting()), (frames, frames));
+            let (mut joins, mut came) = (Joins::default(), 0);
+            for frame in queued {
+                let mut rest = &frame[..];
+                while !rest.is_empty() {
+                    let (piece, others) = split(rest);
+                    came += usize::from(joins.take(0, piece, MOST).unwrap().is_some());
+                    rest = others;
+                }
+            }
+            assert_eq!(came, 4);
+        }
     }
 }

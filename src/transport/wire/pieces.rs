@@ -1,6 +1,6 @@
-//! Segmentation and reassembly: a packet that is longer than a wire's frames travels in pieces, one
-//! in each frame. A shorter one is one piece, and a frame may bring several of these, one behind
-//! the other. Each piece begins with
+//! Segmentation and reassembly: a packet that is longer than a wire's frames travels in pieces. A
+//! shorter one is one piece. A frame brings one piece or several, one behind the other. Each begins
+//! with
 //!
 //! | at | size | |
 //! |---|---|---|
@@ -8,7 +8,7 @@
 //! | 4 | 4 | length of the whole packet in bytes |
 //! | 8 | 8 | number of the packet; each sender numbers its packets |
 //! | 16 | 4 | offset of this piece in the packet |
-//! | 20 | 4 | 0 |
+//! | 20 | 4 | length of this piece in bytes, without its head |
 //!
 //! Pieces arrive in any order. A receiver keeps incomplete packets; credits and the number of its
 //! own requests limit how many there are.
@@ -17,8 +17,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// "LLW3".
-const MAGIC: u32 = 0x3357_4c4c;
+/// "LLW4".
+const MAGIC: u32 = 0x3457_4c4c;
 /// Length of the head of a piece.
 pub const HEAD: usize = 24;
 /// A wire's frames must have room for so many bytes: a knock with its first message fits.
@@ -27,25 +27,15 @@ pub const LEAST: usize = 512;
 /// to this rank's requests.
 const PARTIAL: usize = 1024;
 
-/// The head of a piece that begins at `at` of packet `number`, which has `whole` bytes.
-pub fn head(whole: usize, number: u64, at: usize) -> [u8; HEAD] {
+/// The head of a piece of packet `number`, which has `whole` bytes.
+pub fn head(whole: usize, number: u64, piece: Range<usize>) -> [u8; HEAD] {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&MAGIC.to_le_bytes());
     head[4..8].copy_from_slice(&(whole as u32).to_le_bytes());
     head[8..16].copy_from_slice(&number.to_le_bytes());
-    head[16..20].copy_from_slice(&(at as u32).to_le_bytes());
+    head[16..20].copy_from_slice(&(piece.start as u32).to_le_bytes());
+    head[20..].copy_from_slice(&(piece.len() as u32).to_le_bytes());
     head
-}
-
-/// The heads and bytes of the pieces of a packet in frames of at most `most` bytes.
-pub fn cut(
-    whole: usize,
-    number: u64,
-    most: usize,
-) -> impl Iterator<Item = ([u8; HEAD], Range<usize>)> {
-    let room = most - HEAD;
-    let range = move |at| at..whole.min(at + room);
-    (0..whole).step_by(room).map(move |at| (head(whole, number, at), range(at)))
 }
 
 /// The number of four bytes at `at` of a frame that has them.
@@ -55,18 +45,13 @@ fn word(frame: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(word)
 }
 
-/// Whether a frame of cut(), perhaps with others behind it, begins with a whole packet.
-pub fn is_whole(frame: &[u8]) -> bool {
-    frame.len() - HEAD >= word(frame, 4) as usize
-}
-
-/// The first packet of a received frame and the others behind it, which are whole. Of a frame that
-/// is none, or has one piece: all of it, and nothing.
+/// The first piece of a received frame and the others behind it. Of a frame that is none, or has
+/// one piece: all of it, and nothing.
 pub fn split(frame: &[u8]) -> (&[u8], &[u8]) {
     if frame.len() < HEAD {
         return (frame, &[]);
     }
-    frame.split_at_checked(HEAD + word(frame, 4) as usize).unwrap_or((frame, &[]))
+    frame.split_at_checked(HEAD + word(frame, 20) as usize).unwrap_or((frame, &[]))
 }
 
 /// An incomplete packet.
@@ -99,14 +84,16 @@ fn piece(frame: &[u8], most: usize) -> Result<Piece<'_>, String> {
         return Err(format!("a frame of {} bytes, expected {HEAD} or more", frame.len()));
     };
     let word = |at: usize| word(head, at);
-    if word(0) != MAGIC || word(20) != 0 {
+    if word(0) != MAGIC {
         return Err(format!("a frame that begins with {:#x}, expected {MAGIC:#x}", word(0)));
     }
     let (whole, begin) = (word(4) as usize, word(16) as usize);
     let number = u64::from(word(8)) | u64::from(word(12)) << 32;
-    if whole > most || bytes.is_empty() || begin + bytes.len() > whole {
-        let end = begin + bytes.len();
-        return Err(format!("bytes {begin} to {end} of {whole}, expected at most {most}"));
+    let (size, end) = (word(20) as usize, begin + bytes.len());
+    if whole > most || bytes.is_empty() || end > whole || bytes.len() != size {
+        return Err(format!(
+            "bytes {begin} to {end} of {whole}, {size} of them, expected at most {most}"
+        ));
     }
     Ok(Piece { whole, number, begin, bytes })
 }
@@ -164,8 +151,10 @@ impl Joins {
 /// For tests: a packet in frames of at most `most` bytes.
 #[cfg(test)]
 pub fn frames_of(packet: &[u8], number: u64, most: usize) -> Vec<Vec<u8>> {
-    let frame = |(head, piece): ([u8; HEAD], Range<usize>)| [&head, &packet[piece]].concat();
-    cut(packet.len(), number, most).map(frame).collect()
+    let at = |begin: usize| begin..packet.len().min(begin + most - HEAD);
+    let frame =
+        |piece: Range<usize>| [&head(packet.len(), number, piece.clone()), &packet[piece]].concat();
+    (0..packet.len()).step_by(most - HEAD).map(|begin| frame(at(begin))).collect()
 }
 
 #[cfg(all(test, not(loom)))]
@@ -178,24 +167,22 @@ mod tests {
 
     #[test]
     fn several_packets_come_in_one_frame() {
-        let packets = [&[1; 3][..], &[2; 16], &[3; 1]];
-        let mut frame: Vec<u8> =
-            packets.iter().flat_map(|packet| frames(packet, 0).concat()).collect();
-        assert!(is_whole(&frame));
-        let (mut rest, mut joins) = (&frame[..], Joins::default());
-        for packet in packets {
+        let packets = [&[1; 3][..], &[2; 17], &[3; 16], &[4; 1]];
+        let pieces: Vec<Vec<u8>> = packets.iter().flat_map(|packet| frames(packet, 0)).collect();
+        let (mut frame, mut joins, mut came) = (pieces.concat(), Joins::default(), Vec::new());
+        let mut rest = &frame[..];
+        for _ in &pieces {
             let (first, others) = split(rest);
-            assert_eq!(joins.take(7, first, 100), Ok(Some(packet.into())));
+            came.extend(joins.take(7, first, 100).unwrap().map(Cow::into_owned));
             rest = others;
         }
-        assert!(rest.is_empty());
-        // split() leaves to take() a packet that is cut off and bytes that are no frame.
+        assert!(rest.is_empty() && came == packets);
+        // split() leaves to take() a piece that is cut off and bytes that are no frame.
         frame.truncate(HEAD + 3 + HEAD + 15);
         let (_, others) = split(&frame);
         assert_eq!(split(others), (others, &[][..]));
+        assert!(joins.take(7, others, 100).unwrap_err().contains("16 of them"));
         assert_eq!(split(&frame[..HEAD - 1]), (&frame[..HEAD - 1], &[][..]));
-        let cut = &frames(&[0; 17], 0)[0];
-        assert!(!is_whole(cut) && split(cut).1.is_empty());
     }
 
     #[test]
@@ -239,11 +226,11 @@ mod tests {
         };
         refused(&|frame| frame.truncate(23), "23 bytes, expected 24 or more");
         refused(&|frame| frame.truncate(24), "bytes 0 to 0 of 20");
-        refused(&|frame| frame[0] = 0, "expected 0x33574c4c");
-        refused(&|frame| frame[23] = 1, "expected 0x33574c4c");
-        refused(&|frame| frame[4..8].fill(255), "of 4294967295, expected at most 100");
+        refused(&|frame| frame[0] = 0, "expected 0x34574c4c");
+        refused(&|frame| frame[23] = 1, "16777232 of them");
+        refused(&|frame| frame[4..8].fill(255), "of 4294967295, 16 of them, expected at most 100");
         refused(&|frame| frame[16] = 5, "bytes 5 to 21 of 20");
-        refused(&|frame| frame[16..20].fill(255), "of 20, expected at most 100");
+        refused(&|frame| frame[16..20].fill(255), "of 20, 16 of them");
         assert_eq!(joins.take(1, &good[0], 100), Ok(None));
         assert!(joins.take(1, &good[0], 100).unwrap_err().contains("came twice"));
         let other = frames(&[1; 30], 5);

@@ -37,7 +37,7 @@ impl State {
         };
         let answered = grants.ride_by(to, carrying);
         let make = |number, bytes: &mut Vec<u8>| {
-            let head = |size| pieces::head(size, number, 0);
+            let head = |size| pieces::head(size, number, 0..size);
             put_single(bytes, single, (class, frame), answered, head);
         };
         let posted = outgoing.post_alone(&mut **lane, (to, class_of_single(single, class)), make);
