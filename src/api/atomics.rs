@@ -137,6 +137,7 @@ impl llcl_atomic_params_t {
 
 impl Parameters for llcl_atomic_params_t {
     const QUEUES_QUICKLY: bool = true;
+    const POSTS_QUICKLY: bool = true;
 
     unsafe fn request(&self) -> Result<Request> {
         // SAFETY: as the caller promises.

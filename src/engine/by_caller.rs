@@ -9,7 +9,7 @@ use crate::engine::pieces::Piece;
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{Address, Key};
-use crate::transport::port::Port;
+use crate::transport::port::{Port, Reach};
 use crate::transport::{Access, PAIRS, Pair};
 use crate::util::pin::pin;
 use crate::util::status::{Result, Status};
@@ -318,7 +318,8 @@ unsafe fn atomic_operation(
     }
     let word = Word { address: command.remote, op: command.code, kind: command.kind };
     let Some(old) = change(routes, port, word, command.operand, command.compare)? else {
-        return Ok(Outcome::NeedsOwner);
+        let posted = port.reach == Reach::Wire && routes.fabric().has_atomics(port.peer);
+        return Ok(if posted { Outcome::NeedsPost } else { Outcome::NeedsOwner });
     };
     let place = local.resolve(routes, 0)?;
     // SAFETY: as the caller promises.

@@ -359,11 +359,15 @@ fn place(message: &Message) -> Address {
 
 fn change_word(routes: &Routes, message: &Message) -> Result<u64> {
     let (op, kind) = (message.words[2] as u8, (message.words[2] >> 8) as u8);
-    if !atomic::supported(op, kind) {
+    change_own(routes, Word { address: place(message), op, kind }, message.words[3], message.words[4])
+}
+
+/// Changes a word of this rank as a peer asks, and returns its old value.
+fn change_own(routes: &Routes, word: Word, operand: u64, compare: u64) -> Result<u64> {
+    if !atomic::supported(word.op, word.kind) {
         return Err(Error::bare(Status::ERR_UNSUPPORTED));
     }
-    let word = Word { address: place(message), op, kind };
-    let old = by_caller::change(routes, routes.own(), word, message.words[3], message.words[4])?;
+    let old = by_caller::change(routes, routes.own(), word, operand, compare)?;
     old.ok_or(Error::bare(Status::ERR_INTERNAL))
 }
 
@@ -400,33 +404,32 @@ fn write_and_signal(routes: &Routes, message: &Message, bytes: &[u8]) -> Result<
     store(routes, place(message), bytes)?;
     let [_, _, key, offset, value] = message.words;
     let op = if message.kind == WRITE_ADD { atomic::op::ADD } else { atomic::op::STORE };
-    signal(routes, &Signal { op, word: Address { offset, key }, value })
+    let word = Word { address: Address { offset, key }, op, kind: atomic::kind::U64 };
+    change_own(routes, word, value, 0).map(drop)
 }
 
-/// Sets the function that changes a signal word of this rank, or takes a control message, when a
-/// network has brought the bytes of the write. The thread that polls the wire calls it.
+/// Sets the function that changes a signal word of this rank or the word of an atomic, or takes a
+/// control message, when a network has brought the bytes of the write. The thread that polls the
+/// wire calls it.
 pub fn serve_signals(routes: &Arc<Routes>) {
     let retired = Arc::downgrade(routes);
     routes.fabric().on_signal(Box::new(move |source, signalled| {
-        let Some(routes) = retired.upgrade() else { return Status::ERR_KEY };
-        match signalled.op {
-            control_messages::NOTICE => {
+        let Some(routes) = retired.upgrade() else { return (Status::ERR_KEY, 0) };
+        let end = match signalled.op {
+            control_messages::NOTICE if !signalled.is_atomic() => {
                 let message = control_messages::from_notice(source, signalled);
-                let taken = routes.control_messages().take(&message, &[], || true);
-                taken.err().map_or(Status::OK, |error| error.status)
+                routes.control_messages().take(&message, &[], || true).map(|()| 0)
             }
-            atomic::op::ADD | atomic::op::STORE => {
-                signal(&routes, signalled).err().map_or(Status::OK, |error| error.status)
-            }
-            _ => Status::ERR_UNSUPPORTED,
-        }
+            _ => signal(&routes, signalled),
+        };
+        end.map_or_else(|error| (error.status, 0), |old| (Status::OK, old))
     }));
 }
 
-fn signal(routes: &Routes, &Signal { op, word, value }: &Signal) -> Result<()> {
-    let word = Word { address: word, op, kind: atomic::kind::U64 };
-    let old = by_caller::change(routes, routes.own(), word, value, 0)?;
-    old.map(drop).ok_or(Error::bare(Status::ERR_INTERNAL))
+fn signal(routes: &Routes, signal: &Signal) -> Result<u64> {
+    let Signal { op, kind, word: address, value, compare } = *signal;
+    let kind = if signal.is_atomic() { kind } else { atomic::kind::U64 };
+    change_own(routes, Word { address, op, kind }, value, compare)
 }
 
 fn store(routes: &Routes, address: Address, bytes: &[u8]) -> Result<()> {

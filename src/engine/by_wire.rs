@@ -13,7 +13,9 @@
 //! the network's completion contains the answer ([`ANSWERED`]), the completion ends the write.
 //! Otherwise the write ends when both the completion and the owner's answer have come, in any
 //! order. When only the answer is missing, its stage is [`Stage::Word`], as if the signal had been
-//! a request. A control message behind a write ([`Op::WRITE_CONTROL`]) travels in the same way.
+//! a request. A control message behind a write ([`Op::WRITE_CONTROL`]) travels in the same way. An
+//! atomic, too, if the network can bring it (`Fabric::has_atomics`): as a write of no bytes, whose
+//! completion always contains the answer, with the old value of the word.
 
 use crate::engine::atomic;
 use crate::engine::by_device;
@@ -27,7 +29,7 @@ use crate::engine::routes::Routes;
 use crate::transport::fabric::Fabric;
 use crate::transport::fabric::far::Resolver;
 use crate::transport::frame::Class;
-use crate::transport::remote::{ANSWERED, Posting, Signal, Stopped, What};
+use crate::transport::remote::{ANSWERED, NO_ATOMIC, Posting, Signal, Stopped, What};
 use crate::transport::{MESSAGE_WORDS, Reply};
 use crate::util::status::Status;
 
@@ -92,7 +94,7 @@ impl InFlight {
         }
         // core::submit has translated the signal's code into that of an atomic operation.
         let Command { code: op, signal: word, operand: value, .. } = self.command;
-        Signal { op, word, value }
+        Signal { op, kind: NO_ATOMIC, word, value, compare: 0 }
     }
 
     /// The work request for the present stage. None: the remote key is not known any more.
@@ -101,6 +103,9 @@ impl InFlight {
         let (remote, key) = resolver.resolve(command.remote)?;
         let (what, done, size) = match self.stage {
             Stage::Posted { done, size } if command.op == Op::READ => (What::Read, done, size),
+            Stage::Posted { .. } if command.op == Op::ATOMIC => {
+                return Some(atomic_posting(command, tag, remote, key));
+            }
             Stage::Posted { done, size } if able.signals && self.is_posted_with_signal() => {
                 (What::WriteSignal(self.signal()), done, size)
             }
@@ -117,6 +122,7 @@ impl InFlight {
     /// Changes the stage to a request to the owner for the bytes that are left.
     fn leave_to_owner(&mut self) {
         self.stage = match self.stage {
+            Stage::Posted { .. } if self.command.op == Op::ATOMIC => Stage::Word,
             Stage::Posted { done, .. } => Stage::Data { done },
             stage => stage,
         };
@@ -135,6 +141,7 @@ impl InFlight {
         let (done, all) = (done + size, self.command.size);
         self.stage = match self.command.op {
             _ if done < all => Stage::Posted { done, size: (all - done).min(able.most) },
+            Op::ATOMIC => return Next::End(self.fetched(end.result)),
             op if op.is_announced() && end.result == ANSWERED => return Next::End(Status::OK),
             op if op.is_announced() && able.signals => {
                 self.stage = Stage::Word;
@@ -156,10 +163,25 @@ impl InFlight {
             (self.stage, self.sent) = (Stage::Device { guess }, false);
             return Next::Post;
         }
-        // SAFETY: the user vouches for the result's place until the completion fires.
-        unsafe { atomic::deliver(command.local, command.kind, fetched) };
-        Next::End(Status::OK)
+        Next::End(self.fetched(fetched))
     }
+
+    /// Delivers the old value of the word of an atomic.
+    fn fetched(&self, old: u64) -> Status {
+        // SAFETY: the user vouches for the result's place until the completion fires.
+        unsafe { atomic::deliver(self.command.local, self.command.kind, old) };
+        Status::OK
+    }
+}
+
+/// The work request for an atomic that the owner's processor executes.
+#[inline(always)]
+fn atomic_posting(command: &Command, tag: Tag, remote: u64, key: [u64; 4]) -> Posting {
+    let Command { code: op, kind, remote: word, operand: value, compare, .. } = *command;
+    let what = What::WriteSignal(Signal { op, kind, word, value, compare });
+    // The network uses no byte of it. The place of the result may be null.
+    let local = std::ptr::dangling_mut();
+    Posting { tag: tag.0, what, local, size: 0, remote, key }
 }
 
 impl LaneState {
@@ -170,7 +192,7 @@ impl LaneState {
         }
     }
 
-    /// Begins a read or a write of bytes at `local`, and posts it. If operations wait to be posted,
+    /// Begins a read, a write or an atomic, of bytes at `local`, and posts it. If operations wait to be posted,
     /// it lines up. False: nothing has happened, for instance since the table is full, or this rank
     /// does not know the region.
     ///
@@ -188,10 +210,14 @@ impl LaneState {
         if fabric.is_dead(peer) {
             return false;
         }
-        let bytes = (peer, command.remote, command.size);
+        let bytes = (peer, command.remote, command.reach());
         let Some((remote, key)) = fabric.find_far(&mut self.last_region, bytes) else {
             return false;
         };
+        let is_atomic = command.op == Op::ATOMIC;
+        if is_atomic && !(remote | command.remote.offset).is_multiple_of(command.reach()) {
+            return false;
+        }
         let size = command.size.min(fabric.remote_most());
         let stage = Stage::Posted { done: 0, size };
         // SAFETY: as the caller promises.
@@ -210,7 +236,10 @@ impl LaneState {
         self.count_under_way();
         let (count, stopped) = match at_once {
             true => {
-                let posting = Posting { tag: tag.0, what, local, size, remote, key };
+                let posting = match is_atomic {
+                    true => atomic_posting(command, tag, remote, key),
+                    false => Posting { tag: tag.0, what, local, size, remote, key },
+                };
                 // SAFETY: as in post_first().
                 unsafe { fabric.post_remote(peer, &[posting]) }
             }
@@ -339,7 +368,7 @@ impl LaneState {
 
     fn ask_owner(&mut self, routes: &Routes, tag: Tag) {
         let Some(operation) = self.slots.get_mut(tag) else { return };
-        if operation.command.op == Op::ATOMIC {
+        if matches!(operation.stage, Stage::Device { .. }) {
             // A work request needs the network's key, which this rank has forgotten: the owner has
             // refused the remote key meanwhile, since the region was freed.
             return self.end(routes, tag, Status::ERR_KEY);

@@ -1,7 +1,7 @@
 //! An operation as data: one type from the caller to the transports. `engine::queue_entry` has its
 //! form in the queue.
 
-use crate::engine::atomic::kind;
+use crate::engine::atomic::{kind, width};
 use crate::engine::completion::Completion;
 use crate::transport::address::Address;
 use crate::transport::waiters::Waiters;
@@ -123,6 +123,15 @@ impl Command {
     /// the place of the result.
     pub fn carries_bytes(&self) -> bool {
         self.op == Op::WRITE
+    }
+
+    /// How many bytes of the peer's memory it concerns: of an atomic the width of its word.
+    #[inline(always)]
+    pub fn reach(&self) -> u64 {
+        match self.op {
+            Op::ATOMIC => width(self.kind).unwrap_or(8) as u64,
+            _ => self.size,
+        }
     }
 
     /// The change of the signal word alone, as an atomic operation with the same completions.

@@ -20,7 +20,7 @@
 use crate::engine::command::{Command, Op};
 use crate::fail;
 use crate::transport::address::Address;
-use crate::transport::remote::Signal;
+use crate::transport::remote::{NO_ATOMIC, Signal};
 use crate::transport::{CHUNK, MESSAGE_WORDS, Message};
 use crate::util::status::{Result, Status};
 use std::collections::HashMap;
@@ -119,7 +119,8 @@ impl PostedControl {
     /// The control message as the words of a notice; see from_notice().
     pub(super) fn notice(&self) -> Signal {
         let [key, _, offset, value, _] = self.words;
-        Signal { op: NOTICE, word: Address { key, offset }, value }
+        let word = Address { key, offset };
+        Signal { op: NOTICE, kind: NO_ATOMIC, word, value, compare: 0 }
     }
 
     pub(super) fn words(&self) -> [u64; MESSAGE_WORDS] {

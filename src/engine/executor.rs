@@ -9,6 +9,7 @@ use crate::engine::control_messages;
 use crate::engine::lane_state::{LaneState, fire, fire_failure};
 use crate::engine::queue_entry::{INLINE, SLOT_BYTES};
 use crate::engine::routes::Routes;
+use crate::transport::address::Key;
 use crate::util::status::Status;
 
 /// Most slots of the queue that one round executes. Between two rounds the completer handles
@@ -173,7 +174,9 @@ impl LaneState {
         carried: bool,
     ) -> bool {
         let stage = match command.op {
-            Op::ATOMIC => Stage::Device { guess: 0 },
+            Op::ATOMIC if Key(command.remote.key).is_device() => Stage::Device { guess: 0 },
+            // It has no bytes.
+            Op::ATOMIC => Stage::Posted { done: 0, size: 0 },
             // See WITH_SIGNAL.
             _ if goes_to_owner(routes, &command) => Stage::Data { done: 0 },
             _ => InFlight::first_posted(command.size, routes.fabric().remote_most()),

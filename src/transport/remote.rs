@@ -3,20 +3,34 @@
 
 use crate::transport::address::Address;
 
-/// The result of the completion of a [`What::WriteSignal`] if the peer has changed the word, or has
-/// refused to: no other answer comes.
+/// The result of the completion of a [`What::WriteSignal`] that is no atomic, if the peer has
+/// changed the word, or has refused to: no other answer comes.
 pub const ANSWERED: u64 = 1;
+/// [`Signal::kind`] of all signals but atomics.
+pub const NO_ATOMIC: u8 = 0;
 
 /// The signal of a write: how a word at the peer changes when the bytes are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// The `LLCL_OP_*` by which the word of type `LLCL_TYPE_U64` changes. Another number: no word
+    /// The `LLCL_OP_*` by which the word changes. Where it is no atomic, another number: no word
     /// changes, and the layer above defines what the other fields mean.
     pub op: u8,
+    /// The `LLCL_TYPE_*` of the word of an atomic, whose old value the peer answers. Its write has
+    /// no bytes. [`NO_ATOMIC`]: the word has the type `LLCL_TYPE_U64`.
+    pub kind: u8,
     /// The word.
     pub word: Address,
     /// The operand.
     pub value: u64,
+    /// The value that a compare-and-swap expects.
+    pub compare: u64,
+}
+
+impl Signal {
+    /// Whether the peer answers with the old value of the word.
+    pub fn is_atomic(&self) -> bool {
+        self.kind != NO_ATOMIC
+    }
 }
 
 /// The kind of an operation.
@@ -28,7 +42,8 @@ pub enum What {
     Write,
     /// Copies to the peer, which then changes a word, and answers: by the completion of the
     /// operation, whose result is then [`ANSWERED`], or by a [`Reply`] for the tag, as it answers
-    /// requests. Only where `Fabric::has_signals` says so.
+    /// requests. Only where `Fabric::has_signals` says so. An atomic is always answered by the
+    /// completion, whose result is the old value; only where `Fabric::has_atomics` says so.
     ///
     /// [`Reply`]: crate::transport::Reply
     WriteSignal(Signal),

@@ -8,7 +8,7 @@ use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
 use crate::requests::{ANSWERS, Ended, REQUESTS, Requests, Single};
 use crate::table::{Card, Command, Event, Host, Piece, Status};
-use crate::unsent::Unsent;
+use crate::unsent::{Unsent, Write};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -337,13 +337,13 @@ impl MpiLane {
     }
 
     /// Reports the notice of a peer's write, whose bytes are in this rank's memory. Returns whether
-    /// it brings words: then libllcl answers the write, which has this number at the peer.
-    pub(crate) fn notice(&mut self, (peer, index): (u32, u32), (number, words): Notice) -> bool {
-        let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, peer) };
+    /// it brings words: then libllcl answers the write.
+    pub(crate) fn notice(&mut self, write: Write, (number, words): Notice) -> bool {
+        let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, write.peer) };
         let answers = words.is_some();
         if let Some(words) = words.map(Box::<[u64]>::from) {
             (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
-            event.frame = self.unsent.number(peer, index);
+            event.frame = self.unsent.number(write);
             self.words.push_back(words);
         }
         self.events.push_back(event);

@@ -22,6 +22,7 @@ use crate::message::{
 };
 use crate::requests::{Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
+use crate::unsent::Write;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -65,8 +66,8 @@ pub(crate) struct Operation {
     local: *mut u8,
     size: u64,
     write: bool,
-    /// The operation brings a signal, which the peer's libllcl answers.
-    signals: bool,
+    /// The value of the answer of the peer's libllcl; 0: it does not answer.
+    fetched: u64,
     /// The operation is large, and MPI has not ended the message with its bytes.
     pub(crate) transfers: bool,
     /// The status that the peer has answered.
@@ -257,8 +258,8 @@ impl MpiLane {
             // SAFETY: the caller promises a valid piece.
             let local = unsafe { (*command.piece).address }.cast_mut().cast::<u8>();
             let (tag, transfers) = (command.tag, size > INLINE);
-            let (signals, status) = (notices && command.flags & Command::WORDS != 0, None);
-            let operation = Operation { peer, tag, local, size, write, signals, transfers, status };
+            let (fetched, status) = (0, None);
+            let operation = Operation { peer, tag, local, size, write, fetched, transfers, status };
             let number = self.remote.add(operation);
             let kind = u64::from(write) * WRITE + u64::from(notices) * WITH_NOTICE;
             let number_and_kind = u64::from(number) << KIND_BITS | kind;
@@ -340,6 +341,8 @@ impl MpiLane {
                     true => unsafe { store(bytes, operation.local) },
                     false => status = Status::ERR_INTERNAL,
                 }
+            } else if let Ok(value) = bytes.try_into() {
+                operation.fetched = u64::from_ne_bytes(value);
             }
             self.set_status(number, status);
         }
@@ -362,9 +365,8 @@ impl MpiLane {
     /// Reports an operation as ended, and frees its number.
     pub(crate) fn end(&mut self, number: u32, status: i32) {
         let place = self.remote.operations.get_mut(number as usize);
-        if let Some(Operation { tag, peer, signals, .. }) = place.and_then(Option::take) {
+        if let Some(Operation { tag, peer, fetched, .. }) = place.and_then(Option::take) {
             self.remote.free.push(number);
-            let fetched = signals.into();
             self.events.push_back(Event {
                 tag,
                 status,
@@ -398,7 +400,8 @@ impl MpiLane {
                 self.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
                     let notice = notice.filter(|_| status == Status::OK);
-                    let answers = notice.is_some_and(|notice| self.notice((peer, index), *notice));
+                    let write = Write { peer, number: index, is_empty: false };
+                    let answers = notice.is_some_and(|notice| self.notice(write, *notice));
                     if !answers {
                         let mut answer = self.new_answer();
                         answer.message.put([outcome(index, status), 0]);

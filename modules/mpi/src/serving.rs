@@ -8,7 +8,7 @@ use crate::message::{
 use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
 use crate::requests::{Came, Single};
 use crate::table::{Event, Status};
-use crate::unsent::Answer;
+use crate::unsent::{Answer, Write};
 use std::cell::UnsafeCell;
 
 /// The memory to which MPI stores the bytes of all refused writes; nobody reads it. It is part of
@@ -77,7 +77,8 @@ impl MpiLane {
                 Some(_) if write => {
                     // SAFETY: the region contains these bytes; deregister() needs the lane's lock.
                     unsafe { store(data, place as *mut u8) };
-                    if notice.is_some_and(|notice| self.notice((peer, number), notice)) {
+                    let write = Write { peer, number, is_empty: size == 0 };
+                    if notice.is_some_and(|notice| self.notice(write, notice)) {
                         continue;
                     }
                     Status::OK

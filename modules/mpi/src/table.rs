@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::MutexGuard;
 
 /// `LLCL_WIRE_MAJOR`.
-pub const MAJOR: u32 = 1;
+pub const MAJOR: u32 = 2;
 
 /// Statuses of `llcl.h`.
 pub struct Status;
@@ -34,7 +34,7 @@ impl Card {
     /// The card of a rank.
     pub fn of(rank: u32) -> Card {
         let rank = rank.to_le_bytes();
-        Card([b'M', b'P', b'I', 3, rank[0], rank[1], rank[2], rank[3]])
+        Card([b'M', b'P', b'I', 4, rank[0], rank[1], rank[2], rank[3]])
     }
 }
 
@@ -205,7 +205,7 @@ pub struct Table {
     pub allgather: unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32,
     pub abort: unsafe extern "C" fn(i32),
     pub end: unsafe extern "C" fn(),
-    pub answer: unsafe extern "C" fn(*const Shared, u64, i32),
+    pub answer: unsafe extern "C" fn(*const Shared, u64, i32, u64),
 }
 
 // SAFETY: a table of constant texts and functions.
@@ -263,9 +263,9 @@ pub unsafe extern "C" fn give_back(lane: *const Shared, frame: u64) {
     unsafe { lock(lane).give_back(frame) };
 }
 
-pub unsafe extern "C" fn answer(lane: *const Shared, number: u64, status: i32) {
+pub unsafe extern "C" fn answer(lane: *const Shared, number: u64, status: i32, value: u64) {
     // SAFETY: see above.
-    unsafe { lock(lane).answer(number, status) };
+    unsafe { lock(lane).answer(number, status, value) };
 }
 
 pub unsafe extern "C" fn arm(lane: *const Shared, armed: *mut Armed) -> i32 {

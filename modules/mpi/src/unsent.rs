@@ -1,6 +1,8 @@
 //! Answers that wait for another message to their peer. libllcl answers a write with signal after
 //! poll() has returned the signal. In most programs this rank writes to the same peer soon after,
-//! so the answer travels in that request. Otherwise it leaves in the next poll().
+//! so the answer travels in that request. Otherwise it leaves in the next poll(). The peer waits
+//! for the answer to a write of no bytes, an atomic: it leaves when libllcl has answered all such
+//! signals that poll() has returned.
 
 use crate::lane::MpiLane;
 use crate::message::{ANSWER_ENTRY, Message, SHORT, head_of, outcome};
@@ -18,9 +20,21 @@ pub(crate) struct Answer {
 pub(crate) struct Unsent {
     /// By peer, the newest last. There are few: each poll() that makes progress sends them all.
     answers: Vec<(u32, Answer)>,
-    /// The writes of the notices that libllcl has not answered: peer, and number at the peer.
-    notices: Vec<Option<(u32, u32)>>,
+    /// The writes of the notices that libllcl has not answered.
+    notices: Vec<Option<Write>>,
     free: Vec<usize>,
+    /// The peers to which an answer leaves when all notices are answered.
+    hurry: Vec<u32>,
+}
+
+/// A peer's write.
+#[derive(Clone, Copy)]
+pub(crate) struct Write {
+    pub(crate) peer: u32,
+    /// Its number at the peer.
+    pub(crate) number: u32,
+    /// It has no bytes.
+    pub(crate) is_empty: bool,
 }
 
 impl Unsent {
@@ -47,21 +61,25 @@ impl Unsent {
     }
 
     /// The number by which libllcl answers a peer's write.
-    pub(crate) fn number(&mut self, peer: u32, index: u32) -> u64 {
+    pub(crate) fn number(&mut self, write: Write) -> u64 {
         let at = self.free.pop().unwrap_or_else(|| {
             self.notices.push(None);
             self.notices.len() - 1
         });
-        self.notices[at] = Some((peer, index));
+        self.notices[at] = Some(write);
         at as u64 + 1
     }
 
     /// The write with this number, which is answered now.
-    fn answered(&mut self, number: u64) -> Option<(u32, u32)> {
+    fn answered(&mut self, number: u64) -> Option<Write> {
         let at = (number as usize).checked_sub(1)?;
         let write = self.notices.get_mut(at)?.take()?;
         self.free.push(at);
         Some(write)
+    }
+
+    fn has_answered_all(&self) -> bool {
+        self.free.len() == self.notices.len()
     }
 }
 
@@ -76,19 +94,36 @@ impl MpiLane {
         self.unsent.take(peer).unwrap_or_else(|| self.new_answer())
     }
 
-    /// libllcl's answer to the write of a notice. Calls nothing of MPI, so any thread may call it.
-    pub fn answer(&mut self, number: u64, status: i32) {
-        let Some((peer, index)) = self.unsent.answered(number) else { return };
-        if self.is_over() || self.remote.dead.contains(&peer) {
-            return;
+    /// libllcl's answer to the write of a notice. Any thread may call it.
+    pub fn answer(&mut self, number: u64, status: i32, value: u64) {
+        let Some(Write { peer, number, is_empty }) = self.unsent.answered(number) else { return };
+        if !self.is_over() && !self.remote.dead.contains(&peer) {
+            let mut answer = self.take_answer_for(peer);
+            if !answer.message.has_room(ANSWER_ENTRY + size_of_val(&value)) {
+                let next = self.new_answer();
+                self.unsent.keep(peer, std::mem::replace(&mut answer, next));
+            }
+            answer.message.put([outcome(number, status), size_of_val(&value) as u64, value]);
+            self.unsent.keep(peer, answer);
+            if is_empty && !self.unsent.hurry.contains(&peer) {
+                self.unsent.hurry.push(peer);
+            }
         }
-        let mut answer = self.take_answer_for(peer);
-        if !answer.message.has_room(ANSWER_ENTRY) {
-            let next = self.new_answer();
-            self.unsent.keep(peer, std::mem::replace(&mut answer, next));
+        if self.unsent.has_answered_all() {
+            self.send_in_hurry();
         }
-        answer.message.put([outcome(index, status), 0]);
-        self.unsent.keep(peer, answer);
+    }
+
+    /// Sends the answers that peers wait for, if the calling thread may call MPI.
+    fn send_in_hurry(&mut self) {
+        while let Some(peer) = self.unsent.hurry.pop() {
+            if !self.is_over()
+                && self.requests.may_call()
+                && let Some(answer) = self.unsent.take(peer)
+            {
+                self.send_answer(peer, answer);
+            }
+        }
     }
 
     /// Sends the answers that no request has taken with it.

@@ -7,6 +7,7 @@ use crate::engine::completion::in_callback;
 use crate::engine::lane::Execution;
 use crate::engine::lane_state::LaneState;
 use crate::engine::role::Held;
+use crate::transport::address::Key;
 use crate::transport::port::Reach;
 use crate::util::pin::pin;
 use crate::util::status::{Error, Result, Status};
@@ -23,8 +24,8 @@ impl Lane {
         }
     }
 
-    /// The short path of a read or a write of a peer behind a wire: posts it at once, with one
-    /// look-up of each side, or lines it up. False: nothing of this command has happened, and it
+    /// The short path of a read, a write or an atomic of a peer behind a wire: posts it at once, with
+    /// one look-up of each side, or lines it up. False: nothing of this command has happened, and it
     /// must take the long path, which also reports errors.
     ///
     /// # Safety
@@ -32,8 +33,7 @@ impl Lane {
     #[inline(always)]
     pub unsafe fn post_to_wire(&self, command: &Command, local: Local) -> bool {
         let is_far = self.routes.known(command.peer).is_some_and(|it| it.reach == Reach::Wire);
-        let copies = matches!(command.op, Op::READ | Op::WRITE) && command.size > 0;
-        if !is_far || !copies || !self.may_post_directly() {
+        if !is_far || !self.may_be_posted(command) || !self.may_post_directly() {
             return false;
         }
         let Some(mut work) = self.handover.take_armed() else { return false };
@@ -50,6 +50,19 @@ impl Lane {
         };
         self.finish_post(work);
         posted
+    }
+
+    /// Whether the wire executes a command, if it reaches the peer's memory.
+    #[inline(always)]
+    fn may_be_posted(&self, command: &Command) -> bool {
+        match command.op {
+            Op::READ | Op::WRITE => command.size > 0,
+            Op::ATOMIC => {
+                let is_device = Key(command.remote.key).is_device();
+                !is_device && self.routes.fabric().has_atomics(command.peer)
+            }
+            _ => false,
+        }
     }
 
     /// Gives the role up after a post that was begun with the sources armed.

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How long an event may take.
 const LIMIT: Duration = Duration::from_secs(5);
+/// The value of the answer to a notice, less its number.
+const ANSWER: u64 = 1 << 40;
 
 /// The lanes of two ranks, connected.
 struct Lanes {
@@ -60,7 +62,9 @@ impl Lanes {
             take(event);
             match event.event {
                 Event::FRAME => lane.give_back(event.frame),
-                Event::NOTICE if event.frame != 0 => lane.answer(event.frame, Status::OK),
+                Event::NOTICE if event.frame != 0 => {
+                    lane.answer(event.frame, Status::OK, event.tag + ANSWER);
+                }
                 _ => {}
             }
         }
@@ -277,6 +281,7 @@ fn each_access_ends_once_behind_its_bytes() {
                 }
             }
             let (mut seen, mut ends) = ([0; COUNT], [0; COUNT]);
+            let answered = notices && caps.has_signals() && caps.answers;
             let count = if notices { 2 * COUNT } else { COUNT };
             lanes.exchange(CLASS_RMA, &words.commands, count, &mut |event| {
                 let counts = match event.event {
@@ -285,6 +290,10 @@ fn each_access_ends_once_behind_its_bytes() {
                     _ => return,
                 };
                 assert_eq!(event.status, Status::OK.0);
+                if event.event == Event::DONE {
+                    let value = if answered { event.tag + ANSWER } else { 0 };
+                    assert_eq!(event.fetched, value);
+                }
                 assert!(words.is_copied(event.tag), "event {} before its bytes", event.event);
                 if event.event == Event::NOTICE && caps.has_signals() {
                     // SAFETY: the words of a notice are valid until the next poll().

@@ -332,6 +332,16 @@ impl Fabric {
         self.remote().is_some_and(|wire| wire.memory().caps().has_signals())
     }
 
+    /// Like has_signals(), for atomics, as writes of no bytes.
+    pub fn has_atomics(&self, peer: u32) -> bool {
+        self.own_atomics() && self.far.takes_atomics(peer)
+    }
+
+    /// Whether this rank's wire has such atomics.
+    pub(super) fn own_atomics(&self) -> bool {
+        self.remote().is_some_and(|wire| wire.memory().caps().has_atomics())
+    }
+
     /// Sets the callback for signals that come with writes; see [`Endpoint::on_signal`].
     pub fn on_signal(&self, change: Signalled) {
         if let Some(wire) = &self.wire {

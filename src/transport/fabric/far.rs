@@ -25,7 +25,7 @@ use crate::transport::wire::remote::Memory;
 use crate::util::memory::Mapping;
 use crate::util::status::{Error, Result, Status};
 use once_cell::race::OnceBox;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Size of the part of a card that describes a rank's message slots: policy, number of slots,
@@ -34,9 +34,11 @@ pub(super) const NUMBERS: usize = 12;
 /// Size of an answer that describes a region: base, length, abilities, and its remote key.
 pub const IMPORT: usize = 56;
 /// The abilities in such an answer: the wire reaches the region; the owner takes signals that come
-/// with writes. An owner with an older library or module does not set the second.
+/// with writes; it takes atomics, too. An owner with an older library or module does not set the
+/// last two.
 const REACHED: u64 = 1;
 const SIGNALS: u64 = 2;
+const ATOMICS: u64 = 4;
 
 /// Encodes this part of this rank's card.
 pub(super) fn numbers(own: &Sizes) -> [u8; NUMBERS] {
@@ -83,8 +85,8 @@ pub(super) struct FarPeers {
     imports: Box<[OnceBox<Mutex<Imports>>]>,
     /// How often a region was added to `imports` or removed.
     changes: AtomicU64,
-    /// The peers that take signals with writes, as their answers say.
-    signals: Box<[AtomicBool]>,
+    /// What each peer takes with writes, as its answers say: SIGNALS, ATOMICS.
+    takes: Box<[AtomicU8]>,
     blank: Mapping,
     /// Questions for keys that the holder of the lane's role has not sent yet: peer and key.
     questions: Mutex<Vec<(u32, u64)>>,
@@ -98,10 +100,10 @@ impl FarPeers {
     pub(super) fn new(size: u32) -> Result<FarPeers> {
         let peers = (0..size).map(|_| OnceBox::new()).collect();
         let imports = (0..size).map(|_| OnceBox::new()).collect();
-        let signals = (0..size).map(|_| AtomicBool::new(false)).collect();
+        let takes = (0..size).map(|_| AtomicU8::new(0)).collect();
         let blank = Mapping::anonymous(size_of::<Blank>())?;
         let (changes, questions) = (AtomicU64::new(0), Mutex::default());
-        let far = FarPeers { peers, imports, changes, signals, blank, questions };
+        let far = FarPeers { peers, imports, changes, takes, blank, questions };
         far.blank().head.set_all_handlers();
         Ok(far)
     }
@@ -128,8 +130,18 @@ impl FarPeers {
 
     /// Whether a peer has said that it takes signals with writes.
     pub(super) fn takes_signals(&self, peer: u32) -> bool {
+        self.takes(peer, SIGNALS)
+    }
+
+    /// Whether a peer has said that it takes atomics with writes.
+    pub(super) fn takes_atomics(&self, peer: u32) -> bool {
+        self.takes(peer, ATOMICS)
+    }
+
+    fn takes(&self, peer: u32, what: u64) -> bool {
         // Relaxed: nothing else depends on it.
-        self.signals.get(peer as usize).is_some_and(|takes| takes.load(Ordering::Relaxed))
+        let takes = self.takes.get(peer as usize).map(|takes| takes.load(Ordering::Relaxed));
+        u64::from(takes.unwrap_or_default()) & what != 0
     }
 
     pub(super) fn sender(&self, peer: u32) -> Option<&MessageSender<'static>> {
@@ -290,8 +302,9 @@ impl Fabric {
         // For a wire the base is the region's address in this process; else it is the base in the
         // directory, which this rank's lane understands.
         let (base, [a, b, c, d]) = wire.unwrap_or((base, [0; 4]));
-        let abilities =
-            if wire.is_some() { REACHED } else { 0 } | if self.own_signals() { SIGNALS } else { 0 };
+        let abilities = u64::from(wire.is_some()) * REACHED
+            | u64::from(self.own_signals()) * SIGNALS
+            | u64::from(self.own_atomics()) * ATOMICS;
         let words = [base, length, abilities, a, b, c, d];
         let mut bytes = [0; IMPORT];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
@@ -305,8 +318,8 @@ impl Fabric {
         let Ok::<[u8; IMPORT], _>(bytes) = bytes.try_into() else { return false };
         let word = |at: usize| bytes[8 * at..][..8].try_into().map_or(0, u64::from_ne_bytes);
         let wire = (word(2) & REACHED != 0).then(|| std::array::from_fn(|at| word(3 + at)));
-        if let Some(signals) = self.far.signals.get(peer as usize) {
-            signals.store(word(2) & SIGNALS != 0, Ordering::Relaxed);
+        if let Some(takes) = self.far.takes.get(peer as usize) {
+            takes.store(word(2) as u8, Ordering::Relaxed);
         }
         let import = Import { base: word(0), length: word(1), wire };
         self.far.change(peer, |imports| imports.answered(key, Some(import)));

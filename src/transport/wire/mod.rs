@@ -77,6 +77,9 @@ pub struct Caps {
     pub shared_queue: bool,
     /// How many words a notice may bring beside its number, see [`Command::words`].
     pub notice_words: u32,
+    /// Each notice that brings words has a number for [`WireLane::answer`], here and at all peers
+    /// that have this ability, too.
+    pub answers: bool,
     /// Only calls of the thread that has opened the wire make progress, so it polls where it waits.
     pub opener_polls: bool,
 }
@@ -88,6 +91,11 @@ impl Caps {
     /// Whether a write may bring a signal: its notice has room for the words of `signals`.
     pub fn has_signals(&self) -> bool {
         self.remote && self.notice_bits >= 8 && self.notice_words as usize >= NOTICE_WORDS
+    }
+
+    /// Whether a write of no bytes may bring an atomic: the wire answers it with a value.
+    pub fn has_atomics(&self) -> bool {
+        self.has_signals() && self.notice_bits >= 16 && self.answers
     }
 }
 
@@ -207,8 +215,8 @@ pub struct Event {
     /// [`Event::DONE`]: the tag of the command; [`Event::NOTICE`]: the notice.
     pub tag: u64,
     /// [`Event::DONE`] of an atomic: the value that the word had before; of a write with
-    /// [`Command::WORDS`]: [`ANSWERED`](crate::transport::remote::ANSWERED) if the peer has called
-    /// answer(), else 0.
+    /// [`Command::WORDS`]: the value that the peer has passed to answer(); 0 if it has not called
+    /// it.
     pub fetched: u64,
     /// [`Event::FRAME`]: the number by which give_back() returns the frame to the wire.
     /// [`Event::NOTICE`]: the number by which answer() answers the write; 0: the wire brings no
@@ -330,10 +338,10 @@ pub trait WireLane: Send {
     fn give_back(&mut self, frame: u64);
 
     /// Answers the write of a notice that has a number: its completion at the writer gets this
-    /// status. The answer may wait for other data for this peer, until the end of the next poll()
+    /// status and value. The answer may wait for other data for this peer, until the end of the next poll()
     /// that makes progress. While one waits arm() returns [`Armed::PollNow`]. A wire whose notices
     /// have no numbers does nothing here.
-    fn answer(&mut self, notice: u64, status: Status);
+    fn answer(&mut self, notice: u64, status: Status, value: u64);
 
     /// Prepares for a sleep, which disarm() ends. Other threads may post in between; they may poll
     /// in between if the answer is [`Armed::PollAfter`].

@@ -257,6 +257,7 @@ impl Wire for Opened {
             notice_bits: caps.notice_bits,
             shared_queue: caps.shared_queue != 0,
             notice_words: caps.notice_words,
+            answers: table.answer.is_some(),
             opener_polls: caps.threads == OPENER,
         }
     }
@@ -360,9 +361,9 @@ impl WireLane for ModuleLane {
         unsafe { self.of.table.give_back.map(|call| call(self.lane, frame)) };
     }
 
-    fn answer(&mut self, notice: u64, status: Status) {
+    fn answer(&mut self, notice: u64, status: Status, value: u64) {
         // SAFETY: as above.
-        unsafe { self.of.table.answer.map(|call| call(self.lane, notice, status.0)) };
+        unsafe { self.of.table.answer.map(|call| call(self.lane, notice, status.0, value)) };
     }
 
     fn arm(&mut self) -> Armed {

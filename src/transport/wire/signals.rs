@@ -4,9 +4,12 @@
 //! the thread answers the write's tag, as the owner answers a request, so the write has completed
 //! when both the wire's completion and that answer have come.
 //!
-//! | notice | its number: the `LLCL_OP_*` by which the word changes |
+//! An atomic is such a signal without bytes, whose answer brings the old value of the word. Only a
+//! wire that brings answers with completions has it.
+//!
+//! | notice | its number: the `LLCL_OP_*` by which the word changes; of an atomic also, 8 bits higher, the word's `LLCL_TYPE_*` |
 //! |---|---|
-//! | word 0 | the engine's tag at the sender, for the answer |
+//! | word 0 | the engine's tag at the sender, for the answer; of an atomic the value that a compare-and-swap expects |
 //! | words 1 and 2 | key and offset of the signal's word |
 //! | word 3 | the operand |
 //!
@@ -15,14 +18,14 @@
 
 use super::{Command, Event, NOTICE_WORDS};
 use crate::transport::address::Address;
-use crate::transport::remote::Signal;
+use crate::transport::remote::{NO_ATOMIC, Signal};
 
 /// A signal that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Come {
     /// The sender.
     pub from: u32,
-    /// The sender's tag.
+    /// The sender's tag. Of an atomic 0.
     pub tag: u64,
     /// The number by which the lane answers the write; 0: it does not.
     pub number: u64,
@@ -32,10 +35,11 @@ pub struct Come {
 
 /// Makes a write bring a signal.
 pub fn put(command: &mut Command, tag: u64, signal: Signal) {
-    let Signal { op, word, value } = signal;
+    let Signal { op, kind, word, value, compare } = signal;
+    let first = if signal.is_atomic() { compare } else { tag };
     command.flags |= Command::NOTICE | Command::WORDS;
-    command.notice = op.into();
-    command.words = [tag, word.key, word.offset, value];
+    command.notice = u16::from_le_bytes([op, kind]).into();
+    command.words = [first, word.key, word.offset, value];
 }
 
 /// The signal of a notice. None: the notice brings no words, so it is none of a signal.
@@ -45,11 +49,10 @@ pub fn take(event: &Event) -> Option<Come> {
     }
     // SAFETY: the lane keeps the words valid until its next poll().
     let words = unsafe { event.bytes.cast::<[u64; NOTICE_WORDS]>().read_unaligned() };
-    let ([tag, key, offset, value], op) = (words, u8::try_from(event.tag).ok()?);
-    Some(Come {
-        from: event.peer,
-        tag,
-        number: event.frame,
-        signal: Signal { op, word: Address { key, offset }, value },
-    })
+    let [first, key, offset, value] = words;
+    let [op, kind] = u16::try_from(event.tag).ok()?.to_le_bytes();
+    let word = Address { key, offset };
+    let (tag, compare) = if kind == NO_ATOMIC { (first, 0) } else { (0, first) };
+    let signal = Signal { op, kind, word, value, compare };
+    Some(Come { from: event.peer, tag, number: event.frame, signal })
 }

@@ -66,7 +66,7 @@ enum Comes {
     /// has answered.
     Notice { from: u32, notice: Notice, crossings: u64, answers: Option<Answers> },
     /// A peer has answered the write with this number.
-    Answered { number: u64, peer: u32, status: Status, crossings: u64 },
+    Answered { number: u64, peer: u32, status: Status, fetched: u64, crossings: u64 },
     /// The completion of a command that the rank itself has posted.
     Done { tag: u64, peer: u32, status: Status, fetched: u64, crossings: u64 },
     /// A receive of the peer has taken the frame of the command with this number, or the peer has
@@ -304,9 +304,9 @@ impl SimulatedLane {
                 self.card.traffic.came(crossings);
                 Some(self.notice(from, notice, answers))
             }
-            Comes::Answered { number, peer, status, crossings } => {
+            Comes::Answered { number, peer, status, fetched, crossings } => {
                 self.card.traffic.came(crossings);
-                self.answered(number, peer, status)
+                self.answered(number, peer, (status, fetched))
             }
             Comes::Frame { from, answer_to, class, bytes, crossings, waits } => {
                 Some(self.take((from, answer_to), (class, bytes), (crossings, waits)))
@@ -381,8 +381,8 @@ impl WireLane for SimulatedLane {
         }
     }
 
-    fn answer(&mut self, notice: u64, status: Status) {
-        self.send_answer(notice, status);
+    fn answer(&mut self, notice: u64, status: Status, value: u64) {
+        self.send_answer(notice, status, value);
     }
 
     fn arm(&mut self) -> Armed {

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, offset_of};
 
 /// `LLCL_WIRE_MAJOR`.
-pub const MAJOR: u32 = 1;
+pub const MAJOR: u32 = 2;
 
 /// `llcl_wire_t`.
 #[repr(C)]
@@ -116,7 +116,7 @@ pub struct Table {
     pub allgather: Call<unsafe extern "C" fn(*const c_void, usize, *mut c_void) -> i32>,
     pub abort: Call<unsafe extern "C" fn(i32)>,
     pub end: Call<unsafe extern "C" fn()>,
-    pub answer: Call<unsafe extern "C" fn(*mut LaneHandle, u64, i32)>,
+    pub answer: Call<unsafe extern "C" fn(*mut LaneHandle, u64, i32, u64)>,
 }
 
 /// `llcl_wire_module`.

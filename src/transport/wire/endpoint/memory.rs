@@ -33,8 +33,8 @@ impl WireLane for Apart {
         counted(WIRE, || self.0.give_back(frame));
     }
 
-    fn answer(&mut self, notice: u64, status: Status) {
-        counted(WIRE, || self.0.answer(notice, status));
+    fn answer(&mut self, notice: u64, status: Status, value: u64) {
+        counted(WIRE, || self.0.answer(notice, status, value));
     }
 
     fn arm(&mut self) -> Armed {

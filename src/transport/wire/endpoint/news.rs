@@ -22,9 +22,9 @@ pub struct News {
 pub type Unreachable = Box<dyn Fn(u32) + Send + Sync>;
 
 /// Changes the word of a rank's signal in this rank's memory, or hands over the control message
-/// that the signal stands for. Returns the status for the sender. Called without the endpoint's
-/// lock.
-pub type Signalled = Box<dyn Fn(u32, &Signal) -> Status + Send + Sync>;
+/// that the signal stands for. Returns the status for the sender, and the word's old value if the
+/// signal is an atomic. Called without the endpoint's lock.
+pub type Signalled = Box<dyn Fn(u32, &Signal) -> (Status, u64) + Send + Sync>;
 
 impl Endpoint {
     /// Sets the callback for signals. The first call counts.

@@ -3,6 +3,7 @@
 use super::{Asleep, Event, Out, Packet, Results, Shared, State};
 use crate::transport::Reply;
 use crate::transport::frame::Class;
+use crate::transport::remote::ANSWERED;
 use crate::transport::requests::frame_of_reply;
 use crate::transport::wire::packet::OwnedFrame;
 use crate::transport::wire::signals::{self, Come};
@@ -32,12 +33,13 @@ impl Shared {
             return;
         }
         let change = |Come { from, signal, .. }: &Come| {
-            self.signalled.get().map_or(Status::ERR_KEY, |change| change(*from, signal))
+            self.signalled.get().map_or((Status::ERR_KEY, 0), |change| change(*from, signal))
         };
-        let answers: Vec<(&Come, Status)> = come.iter().map(|come| (come, change(come))).collect();
+        let answers: Vec<(&Come, _)> = come.iter().map(|come| (come, change(come))).collect();
         let (mut state, mut out) = (self.lock(), Out::new());
         let mut poll = false;
-        for (Come { from, tag, number, .. }, status) in answers {
+        for (Come { from, tag, number, signal }, (status, old)) in answers {
+            let value = if signal.is_atomic() { old } else { ANSWERED };
             match number {
                 0 => {
                     let reply = Reply { tag: *tag, status, result: 0 };
@@ -46,7 +48,7 @@ impl Shared {
                 }
                 _ if state.closed => {}
                 _ => {
-                    state.lane.answer(*number, status);
+                    state.lane.answer(*number, status, value);
                     poll = true;
                 }
             }

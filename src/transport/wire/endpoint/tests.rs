@@ -152,8 +152,8 @@ impl<L: Around> WireLane for L {
         self.inner().give_back(frame);
     }
 
-    fn answer(&mut self, notice: u64, status: Status) {
-        self.inner().answer(notice, status);
+    fn answer(&mut self, notice: u64, status: Status, value: u64) {
+        self.inner().answer(notice, status, value);
     }
 
     fn arm(&mut self) -> Armed {

@@ -3,7 +3,7 @@
 use super::tests::{put, until};
 use super::*;
 use crate::transport::address::Address;
-use crate::transport::remote::{ANSWERED, Posting, Signal, What};
+use crate::transport::remote::{ANSWERED, NO_ATOMIC, Posting, Signal, What};
 use crate::transport::wire::simulated::{Nature, Simulated};
 use std::cell::{Cell, RefCell};
 
@@ -272,7 +272,8 @@ fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
     let (local, theirs) = (vec![7_u8; size], vec![0_u8; size]);
     ends[1].memory().register(5, theirs.as_ptr().cast_mut(), size).unwrap();
     let (remote, key) = ends[1].memory().wire_key(5).unwrap();
-    let signal = Signal { op: 5, word: Address { key: 5, offset: 8 }, value: 3 };
+    let word = Address { key: 5, offset: 8 };
+    let signal = Signal { op: 5, kind: NO_ATOMIC, word, value: 3, compare: 0 };
     let (came, wire) = (Arc::new(Mutex::new(Vec::new())), wires[1].clone());
     let (noted, from) = (came.clone(), theirs.as_ptr() as usize);
     ends[1].on_signal(Box::new(move |_, signal| {
@@ -280,7 +281,7 @@ fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
         let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, size) };
         assert!(bytes.iter().all(|byte| *byte == 7), "the signal came before its bytes");
         noted.lock().unwrap().push((*signal, wire.counts()[2]));
-        Status::OK
+        (Status::OK, 0)
     }));
     let what = What::WriteSignal(signal);
     let local = local.as_ptr().cast_mut();
@@ -293,7 +294,7 @@ fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
             end.shared.round(end.shared.lock(), &|_, _, _| true);
         }
     }
-    while ended.is_empty() || !nature.answers && answered.borrow().is_empty() {
+    while ended.is_empty() || !nature.caps.answers && answered.borrow().is_empty() {
         assert!(Instant::now() < limit, "the write has not ended");
         for end in &ends {
             let deliver = |_: u32, class: Class, frame: &Frame| {
@@ -304,9 +305,9 @@ fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
         }
         ends[0].shared.ended.take(&mut ended);
     }
-    let fetched = u64::from(nature.answers) * ANSWERED;
+    let fetched = u64::from(nature.caps.answers) * ANSWERED;
     assert_eq!(ended, [End { tag: 77, status: Status::OK, fetched }]);
-    let expected = if nature.answers { &[][..] } else { &[(Class::Answers, 77, 0)] };
+    let expected = if nature.caps.answers { &[][..] } else { &[(Class::Answers, 77, 0)] };
     assert_eq!(answered.into_inner(), expected);
     let came = came.lock().unwrap();
     assert_eq!((came.len(), came[0].0), (1, signal));

@@ -2,7 +2,6 @@
 
 use super::memory::{Access, Notice};
 use super::{Card, Comes, SimulatedLane, lock};
-use crate::transport::remote::ANSWERED;
 use crate::transport::wire::{Command, Event};
 use crate::util::status::Status;
 use std::sync::Arc;
@@ -104,7 +103,7 @@ impl SimulatedLane {
         if let Some(notice) = begun.access.notice.filter(|_| status == Status::OK) {
             // The bytes are there.
             let (from, crossings, to) = (self.me, begun.crossings, begun.to.clone());
-            let answered = self.nature.answers && notice.1.is_some();
+            let answered = self.nature.caps.answers && notice.1.is_some();
             let answers = answered.then(|| (self.card.clone(), number));
             self.put(&to, Comes::Notice { from, notice, crossings, answers });
             if answered {
@@ -129,18 +128,22 @@ impl SimulatedLane {
     }
 
     /// Sends the answer to the write of a notice.
-    pub(super) fn send_answer(&mut self, notice: u64, status: Status) {
+    pub(super) fn send_answer(&mut self, notice: u64, status: Status, fetched: u64) {
         if let Some((writer, number)) = self.unanswered.remove(&notice) {
             let (peer, crossings) = (self.me, self.card.traffic.reply());
-            self.put(&writer, Comes::Answered { number, peer, status, crossings });
+            self.put(&writer, Comes::Answered { number, peer, status, fetched, crossings });
         }
     }
 
     /// A peer has answered a write. None: a fence has ended the command.
-    pub(super) fn answered(&mut self, number: u64, peer: u32, status: Status) -> Option<Event> {
+    pub(super) fn answered(
+        &mut self,
+        number: u64,
+        peer: u32,
+        (Status(status), fetched): (Status, u64),
+    ) -> Option<Event> {
         let tag = self.accesses.remove(&number)?.tag;
         self.under_way -= 1;
-        let (status, fetched) = (status.0, ANSWERED);
         Some(Event { tag, status, fetched, ..Event::about(Event::DONE, peer) })
     }
 }

@@ -13,8 +13,6 @@ pub struct Nature {
     pub has_fd: bool,
     /// fence() ends with `Event::FENCED`; without this ability, with `Event::UNFENCEABLE`.
     pub can_fence: bool,
-    /// The answer to a signal comes with the completion of its write.
-    pub answers: bool,
     /// The bytes of a frame, and of a write that is not inline, are read until the command's end;
     /// without this, at the post.
     pub late: bool,
@@ -41,14 +39,15 @@ impl Nature {
             needs_local_key: seed % 3 == 2,
             message_most: [0, 1000, 1 << 16][at / 2 % 3],
             atomics: if remote { ATOMICS[[0, 1, 0, 2][at % 4]] } else { 0 },
-            notice_bits: if remote && seed % 8 != 5 { 8 } else { 0 },
+            notice_bits: if remote && seed % 8 != 5 { [8, 32][at / 4 % 2] } else { 0 },
             shared_queue: (seed + 1) % 5 < 2,
             notice_words: if remote && at / 2 % 2 == 1 { WORDS } else { 0 },
+            answers: seed.is_multiple_of(2),
             opener_polls: false,
         };
         let (has_fd, can_fence) = (seed % 2 == 1, !seed.is_multiple_of(4));
-        let (answers, late) = (seed.is_multiple_of(2), (seed / 4).is_multiple_of(2));
-        Nature { seed, has_fd, can_fence, answers, late, caps }
+        let late = (seed / 4).is_multiple_of(2);
+        Nature { seed, has_fd, can_fence, late, caps }
     }
 
     /// The network of `SEED` or `SEED:SWITCH=NUMBER:...`; a switch overrides one ability.
@@ -66,7 +65,7 @@ impl Nature {
             };
             let caps = &mut nature.caps;
             match switch {
-                "answers" => nature.answers = value != 0,
+                "answers" => caps.answers = value != 0,
                 "frame" => caps.frame_most = value as usize,
                 "fence" => nature.can_fence = value != 0,
                 "remote" => caps.remote = value != 0,
@@ -77,7 +76,7 @@ impl Nature {
                 "atomics" => caps.atomics = ATOMICS[(value as usize).min(2)],
                 "shared" => caps.shared_queue = value != 0,
                 "notices" => {
-                    caps.notice_bits = if value != 0 { 8 } else { 0 };
+                    caps.notice_bits = [0, 8, 8, 32][(value as usize).min(3)];
                     caps.notice_words = if value > 1 { WORDS } else { 0 };
                 }
                 "fd" => nature.has_fd = value != 0,

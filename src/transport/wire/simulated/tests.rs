@@ -411,7 +411,7 @@ fn switches_replace_what_the_seed_says() {
             .unwrap();
     let caps = &nature.caps;
     assert!(caps.remote && caps.needs_local_key && !nature.has_fd && !nature.can_fence);
-    assert!(nature.answers);
+    assert!(nature.caps.answers);
     assert_eq!((caps.inline_most, caps.message_most, caps.frame_most), (7, 9, 600));
     assert_eq!(Nature::named("1:remote=0").unwrap().caps.atomics, 0);
     for (wrong, why) in [

@@ -25,7 +25,7 @@ impl WireLane for Takes {
 
     fn give_back(&mut self, _: u64) {}
 
-    fn answer(&mut self, _: u64, _: Status) {}
+    fn answer(&mut self, _: u64, _: Status, _: u64) {}
 
     fn arm(&mut self) -> Armed {
         Armed::PollNow
