@@ -32,7 +32,9 @@
  * - if caps() sets read and write, notice_bits is 8 or more, and notice_words is 4, at this rank
  *   and at the peer: writes with signal, as writes of any size with the flags LLCL_WF_NOTICE and
  *   LLCL_WF_WORDS, in class LLCL_CLASS_RMA. Without these libllcl sends a signal behind its data,
- *   by a frame.
+ *   by a frame;
+ * - if the table has answer(), too, and notice_bits is 16 or more, at both ranks: atomics that the
+ *   peer's libllcl executes, as such writes of no bytes. Without these they are requests in frames.
  * libllcl does not use orders, the flags FENCE and SILENT, and the commands EXPECT and DELIVER so
  * far. */
 #ifndef LLCL_WIRE_H
@@ -46,7 +48,7 @@ extern "C" {
 #endif
 
 /* A module of another major version is refused. */
-#define LLCL_WIRE_MAJOR 1u
+#define LLCL_WIRE_MAJOR 2u
 
 typedef struct llcl_wire llcl_wire_t;           /* defined by the module: one network as one rank uses it */
 typedef struct llcl_wire_lane llcl_wire_lane_t; /* defined by the module: a queue of commands and events, used by one thread at a time */
@@ -96,7 +98,7 @@ typedef struct {
 /* llcl_wire_event_t.event */
 enum {
     LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before; of a write with WORDS
-                            fetched 1 if the peer's libllcl has called answer(), else 0. After a
+                            fetched, the value that the peer's libllcl has passed to answer(), 0 if it has not called that. After a
                             read the bytes are in the local buffer; after a write the peer's threads
                             see them. After an error no bytes of the command move any more. An error
                             of a frame for a living peer says that the frame is lost: libllcl then
@@ -104,7 +106,7 @@ enum {
     LLCL_WE_FRAME,       /* a frame has arrived: peer (its sender), cls, bytes, size; frame is the number for give_back() */
     LLCL_WE_NOTICE,      /* a write with notice has arrived, and its bytes are in memory: peer (its sender), tag (the notice). With WORDS also
                             bytes, size: the words, valid until the next poll(); else size is 0.
-                            frame: the number for answer(); 0: libllcl answers by a frame */
+                            frame: the number for answer(), for each with WORDS if the table has it; else 0: libllcl answers by a frame */
     LLCL_WE_CONNECTED,   /* the connection to peer is established */
     LLCL_WE_LOST,        /* the network does not reach peer any more: status */
     LLCL_WE_FENCED,      /* nothing that peer has sent arrives after this event, no notice either */
@@ -244,11 +246,12 @@ typedef struct {
     void (*end)(void);
     /* May be 0. Called once for a notice with a number: libllcl has changed the signal's word, or
      * has refused to (status). The module then reports LLCL_WE_DONE of the write at the writer,
-     * with this status. The answer may wait for other data for this peer, until the end of the next
-     * poll() that makes progress (where threads is 2: on the thread that has called open()). While
-     * one waits for a poll() of the calling thread arm() answers how 0. Any thread may call this,
-     * also where threads is 2. */
-    void (*answer)(llcl_wire_lane_t *, uint64_t number, int32_t status);
+     * with this status and value. The answer may wait for other data for this peer, until the end
+     * of the next poll() that makes progress (where threads is 2: on the thread that has called
+     * open()). While one waits for a poll() of the calling thread arm() answers how 0. A peer waits
+     * for the answer to a write of no bytes, so that should leave at once. Any thread may call
+     * this, also where threads is 2. */
+    void (*answer)(llcl_wire_lane_t *, uint64_t number, int32_t status, uint64_t value);
 } llcl_wire_module_t;
 
 /* The one symbol of a module. Returns its table, which stays valid. host_size: sizeof

@@ -114,6 +114,7 @@ check-wire: check-wire-library
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@(am_|rma_|atomic_|peer_|team_|coll_[abdeflmqst])*'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter '@($(MODEL_TESTS))'
 	$(WIRE) --wire 3:remote=1:atomics=2 --nodes --mode auto --filter 'atomic_*'
+	$(WIRE) --wire 6:remote=1:notices=3:answers=1 --nodes --mode auto --filter 'atomic_*'
 	for answers in 0 1; do $(WIRE) --wire 1:notices=2:answers=$$answers --mode auto --filter '@(rma_signal*|rma_pieces*|flush)' || exit 1; done
 	$(WIRE) --wire 1:shared=1 --mode auto --filter '@(am_unpolled|am_defer_bound|am_other_peer|am_respond_flood)'
 	mkdir -p $(BUILD)/wire/modules

@@ -359,7 +359,8 @@ fn place(message: &Message) -> Address {
 
 fn change_word(routes: &Routes, message: &Message) -> Result<u64> {
     let (op, kind) = (message.words[2] as u8, (message.words[2] >> 8) as u8);
-    change_own(routes, Word { address: place(message), op, kind }, message.words[3], message.words[4])
+    let word = Word { address: place(message), op, kind };
+    change_own(routes, word, message.words[3], message.words[4])
 }
 
 /// Changes a word of this rank as a peer asks, and returns its old value.

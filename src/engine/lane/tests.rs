@@ -2,6 +2,7 @@
 
 use super::{Execution, Lane};
 use crate::bootstrap::{Bootstrap, World};
+use crate::engine::atomic::{kind, op};
 use crate::engine::by_caller::Local;
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{ADD, CALL, Completion};
@@ -139,6 +140,26 @@ fn the_mode_and_a_callback_decide_whether_a_requester_posts() {
         pair.until("a read has not ended", || ended.load(Ordering::Acquire) == count);
         assert_eq!(pair.near().is_idle(), Some(true));
         assert_eq!(ours, posted.map(|posted| if posted { 5 } else { 0 }), "{execution:?}");
+    }
+}
+
+/// A requester posts an atomic as it does a read, if the wire has atomics (that of seed 6 has). A
+/// word that is not aligned takes the long path, which reports the error.
+#[test]
+fn a_requester_posts_an_atomic() {
+    for (seed, has) in [(6, true), (7, false)] {
+        let (mut theirs, mut old, ended) = ([5u64], [0u64], AtomicU64::new(0));
+        let pair = Pair::new(seed, Execution::Auto, &mut theirs).expect("a wire that reads");
+        let (mut atomic, local) = pair.command(Op::ATOMIC, &mut old, &ended);
+        (atomic.size, atomic.code, atomic.kind, atomic.operand) = (0, op::ADD, kind::U32, 3);
+        for (offset, aligned) in [(2, false), (8, false), (0, true)] {
+            atomic.remote.offset = offset;
+            // SAFETY: what the command names lives until it has ended.
+            let posted = unsafe { pair.near().post_to_wire(&atomic, local) };
+            assert_eq!(posted, has && aligned, "seed {seed}, offset {offset}");
+        }
+        pair.until("the atomic has not ended", || ended.load(Ordering::Acquire) == u64::from(has));
+        assert_eq!((old[0], theirs[0]), if has { (5, 8) } else { (0, 5) });
     }
 }
 

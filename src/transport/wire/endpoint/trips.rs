@@ -264,16 +264,18 @@ fn a_message_takes_so_many_trips() {
     }
 }
 
-/// Registers memory at rank 1, and writes it with a signal for its last word from rank 0. Returns
-/// the crossings until the signal, those until the end, the frames and the accesses of both ranks.
-fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
+/// Registers memory at rank 1, and writes it with a signal of this kind from rank 0. Returns the
+/// crossings until the signal, those until the end, the frames and the accesses of both ranks.
+fn write_with_signal(name: &str, size: usize, kind: u8) -> [u64; 4] {
+    /// The old value of the word.
+    const OLD: u64 = 1 << 40;
     let nature = Nature::named(name).unwrap();
     let (wires, ends) = connected(nature);
     let (local, theirs) = (vec![7_u8; size], vec![0_u8; size]);
     ends[1].memory().register(5, theirs.as_ptr().cast_mut(), size).unwrap();
     let (remote, key) = ends[1].memory().wire_key(5).unwrap();
     let word = Address { key: 5, offset: 8 };
-    let signal = Signal { op: 5, kind: NO_ATOMIC, word, value: 3, compare: 0 };
+    let signal = Signal { op: 5, kind, word, value: 3, compare: u64::from(kind) << 40 };
     let (came, wire) = (Arc::new(Mutex::new(Vec::new())), wires[1].clone());
     let (noted, from) = (came.clone(), theirs.as_ptr() as usize);
     ends[1].on_signal(Box::new(move |_, signal| {
@@ -281,7 +283,7 @@ fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
         let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, size) };
         assert!(bytes.iter().all(|byte| *byte == 7), "the signal came before its bytes");
         noted.lock().unwrap().push((*signal, wire.counts()[2]));
-        (Status::OK, 0)
+        (Status::OK, OLD)
     }));
     let what = What::WriteSignal(signal);
     let local = local.as_ptr().cast_mut();
@@ -305,7 +307,8 @@ fn write_with_signal(name: &str, size: usize) -> [u64; 4] {
         }
         ends[0].shared.ended.take(&mut ended);
     }
-    let fetched = u64::from(nature.caps.answers) * ANSWERED;
+    let answer = if signal.is_atomic() { OLD } else { ANSWERED };
+    let fetched = u64::from(nature.caps.answers) * answer;
     assert_eq!(ended, [End { tag: 77, status: Status::OK, fetched }]);
     let expected = if nature.caps.answers { &[][..] } else { &[(Class::Answers, 77, 0)] };
     assert_eq!(answered.into_inner(), expected);
@@ -324,7 +327,19 @@ fn a_write_with_signal_is_one_command() {
         for size in [16, 1000, 64 << 10] {
             let name = format!("{seed}:remote=1:notices=2:answers={answers}:keys=0:message=0:fd=0");
             let expected = [1, 2, 1 - answers, 1];
-            assert_eq!(write_with_signal(&name, size), expected, "{name}, {size} bytes");
+            assert_eq!(write_with_signal(&name, size, NO_ATOMIC), expected, "{name}, {size} bytes");
+        }
+    }
+}
+
+/// An atomic is one command and one answer, which brings the value that the word had.
+#[test]
+fn an_atomic_is_one_command() {
+    for seed in [2, 3, 6, 7] {
+        let name = format!("{seed}:remote=1:notices=3:answers=1:keys=0:message=0:fd=0");
+        assert!(Nature::named(&name).unwrap().caps.has_atomics());
+        for kind in [1, 4, 10] {
+            assert_eq!(write_with_signal(&name, 0, kind), [1, 2, 0, 1], "{name}, type {kind}");
         }
     }
 }

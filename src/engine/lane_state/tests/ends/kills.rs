@@ -93,7 +93,11 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
         let rank = ranks[0].as_mut().unwrap();
         let posted = random.below(4) > 0;
         match random.below(3) {
-            0 => rank.start(increment(1, keys[1], ended), Stage::Word),
+            0 => {
+                let posted = posted && rank.routes.fabric().has_atomics(1);
+                let stage = if posted { InFlight::first_posted(0, most) } else { Stage::Word };
+                rank.start(increment(1, keys[1], ended), stage);
+            }
             1 => {
                 let mut write = transfer(Op::WRITE, 1, keys[1], memory, ended);
                 if random.below(2) == 0 {

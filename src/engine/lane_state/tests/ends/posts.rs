@@ -139,6 +139,56 @@ fn a_signal_travels_with_its_bytes() {
     }
 }
 
+/// Over a network that answers writes with values, an atomic is one post, and the owner's lane
+/// serves no request. If one of the two ranks does not have the ability, it is a request. When the
+/// owner has freed the region, the atomic is refused.
+#[test]
+fn an_atomic_is_a_write_of_no_bytes() {
+    let (able, other) = ("7:notices=3:answers=1", "7:notices=2:answers=1");
+    for (natures, at_once) in [([able; 2], true), ([able, other], false), ([other, able], false)] {
+        simulate_two(natures);
+        let (_world, mut ranks) = two_ranks(8);
+        simulate(None);
+        let (mut theirs, ended) = (vec![0u64; 4], AtomicU64::new(0));
+        let key = ranks[1].register(&mut theirs);
+        let address = Address { offset: 12, key };
+        until(&mut ranks, "the key is not known", |ranks| {
+            let routes = &ranks[0].routes;
+            matches!(routes.locate(routes.port(1).unwrap(), address, 4), Ok(Access::Posted(_)))
+        });
+        assert_eq!(ranks[0].routes.fabric().has_atomics(1), at_once);
+        let (mut fetched, mut served) = (7u32, 0);
+        let mut atomic = Command::new(Op::ATOMIC, 1);
+        (atomic.remote, atomic.kind, atomic.on_complete) = (address, kind::U32, add_to(&ended));
+        let steps = [(op::ADD, 5, 0, 0), (op::COMPARE_SWAP, 9, 5, 5), (op::COMPARE_SWAP, 1, 2, 9)];
+        for (round, (code, operand, compare, old)) in (1..).zip(steps) {
+            (atomic.code, atomic.operand, atomic.compare) = (code, operand, compare);
+            atomic.local = (&raw mut fetched).cast();
+            let posts = ranks[0].routes.fabric().posts();
+            let Rank { work, routes, .. } = &mut ranks[0];
+            // SAFETY: as in Rank::start().
+            assert!(unsafe { work.execute_one(routes, atomic, false) });
+            let limit = Instant::now() + Duration::from_secs(10);
+            while value(&ended) < round {
+                ranks[0].round();
+                served += ranks[1].round();
+                assert!(Instant::now() < limit, "{natures:?}, atomic {round}");
+            }
+            let posts = ranks[0].routes.fabric().posts() - posts;
+            assert_eq!((posts, fetched), (usize::from(at_once), old), "{natures:?}");
+        }
+        assert_eq!((theirs[0], theirs[1]), (0, 9 << 32), "no other word has changed");
+        assert_eq!(served == 0, at_once, "{served} requests");
+        ranks[1].segment.retract(0);
+        ranks[1].routes.fabric().deregister(key).unwrap();
+        let Rank { work, routes, .. } = &mut ranks[0];
+        // SAFETY: as in Rank::start().
+        assert!(unsafe { work.execute_one(routes, atomic, false) });
+        until(&mut ranks, "the atomic has not ended", |_| value(&ended) != 3);
+        assert_eq!((value(&ended), theirs[1]), (4 | WORD_FAILED, 9 << 32), "{natures:?}");
+    }
+}
+
 /// The thread that posts a write with signal finds out with its first look-ups who does the write,
 /// and that is what an attempt finds: the holder of the role then attempts nothing.
 #[test]
