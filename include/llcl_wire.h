@@ -249,8 +249,9 @@ typedef struct {
      * with this status and value. The answer may wait for other data for this peer, until the end
      * of the next poll() that makes progress (where threads is 2: on the thread that has called
      * open()). While one waits for a poll() of the calling thread arm() answers how 0. A peer waits
-     * for the answer to a write of no bytes, so that should leave at once. Any thread may call
-     * this, also where threads is 2. */
+     * for the answer to a write of no bytes: if the calling thread can make progress, that leaves
+     * when the notices that poll() has returned are answered. Any thread may call this, also where
+     * threads is 2. */
     void (*answer)(llcl_wire_lane_t *, uint64_t number, int32_t status, uint64_t value);
 } llcl_wire_module_t;
 

@@ -375,6 +375,7 @@ impl MpiLane {
         for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
             if event.event == Event::NOTICE && event.size > 0 {
                 self.returned.extend(self.words.pop_front());
+                self.unsent.open += 1;
             }
             *place = event;
         }

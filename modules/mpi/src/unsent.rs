@@ -23,7 +23,9 @@ pub(crate) struct Unsent {
     /// The writes of the notices that libllcl has not answered.
     notices: Vec<Option<Write>>,
     free: Vec<usize>,
-    /// The peers to which an answer leaves when all notices are answered.
+    /// How many of them poll() has returned.
+    pub(crate) open: usize,
+    /// The peers to which an answer leaves when `open` is 0.
     hurry: Vec<u32>,
 }
 
@@ -75,11 +77,8 @@ impl Unsent {
         let at = (number as usize).checked_sub(1)?;
         let write = self.notices.get_mut(at)?.take()?;
         self.free.push(at);
+        self.open = self.open.saturating_sub(1);
         Some(write)
-    }
-
-    fn has_answered_all(&self) -> bool {
-        self.free.len() == self.notices.len()
     }
 }
 
@@ -109,7 +108,7 @@ impl MpiLane {
                 self.unsent.hurry.push(peer);
             }
         }
-        if self.unsent.has_answered_all() {
+        if self.unsent.open == 0 {
             self.send_in_hurry();
         }
     }

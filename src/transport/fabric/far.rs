@@ -302,9 +302,12 @@ impl Fabric {
         // For a wire the base is the region's address in this process; else it is the base in the
         // directory, which this rank's lane understands.
         let (base, [a, b, c, d]) = wire.unwrap_or((base, [0; 4]));
-        let abilities = u64::from(wire.is_some()) * REACHED
-            | u64::from(self.own_signals()) * SIGNALS
-            | u64::from(self.own_atomics()) * ATOMICS;
+        let abilities = [
+            (wire.is_some(), REACHED),
+            (self.own_signals(), SIGNALS),
+            (self.own_atomics(), ATOMICS),
+        ];
+        let abilities = abilities.iter().filter(|(has, _)| *has).map(|(_, bit)| bit).sum();
         let words = [base, length, abilities, a, b, c, d];
         let mut bytes = [0; IMPORT];
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {

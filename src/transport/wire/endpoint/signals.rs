@@ -49,11 +49,12 @@ impl Shared {
                 _ if state.closed => {}
                 _ => {
                     state.lane.answer(*number, status, value);
-                    poll = true;
+                    poll |= !signal.is_atomic();
                 }
             }
         }
-        // The caller may never poll again, and the lane sends answers when it is polled.
+        // The caller may never poll again, and the lane sends answers when it is polled, but those
+        // to atomics at once.
         if poll && state.asleep == Asleep::ForATime {
             state.asleep = Asleep::No;
             self.wake.wake();
