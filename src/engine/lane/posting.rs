@@ -24,9 +24,9 @@ impl Lane {
         }
     }
 
-    /// The short path of a read, a write or an atomic of a peer behind a wire: posts it at once, with
-    /// one look-up of each side, or lines it up. False: nothing of this command has happened, and it
-    /// must take the long path, which also reports errors.
+    /// The short path of a read, a write or an atomic of a peer behind a wire: posts it at once,
+    /// with one look-up of each side, or lines it up. False: nothing of this command has happened,
+    /// and it must take the long path, which also reports errors.
     ///
     /// # Safety
     /// As for post_directly().

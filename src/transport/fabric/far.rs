@@ -289,6 +289,27 @@ impl Fabric {
         std::mem::take(&mut lock(&self.far.questions))
     }
 
+    /// Whether a write that is posted to the wire may bring a signal to a peer of which a region is
+    /// known: both ranks have the ability.
+    pub fn has_signals(&self, peer: u32) -> bool {
+        self.own_signals() && self.far.takes_signals(peer)
+    }
+
+    /// Whether this rank's wire has signals.
+    pub(super) fn own_signals(&self) -> bool {
+        self.remote().is_some_and(|wire| wire.memory().caps().has_signals())
+    }
+
+    /// Like has_signals(), for atomics, as writes of no bytes.
+    pub fn has_atomics(&self, peer: u32) -> bool {
+        self.own_atomics() && self.far.takes_atomics(peer)
+    }
+
+    /// Whether this rank's wire has such atomics.
+    pub(super) fn own_atomics(&self) -> bool {
+        self.remote().is_some_and(|wire| wire.memory().caps().has_atomics())
+    }
+
     /// Answers a peer's question for a key: the bytes describe the region. ERR_KEY: no living
     /// region has the key.
     pub fn describe(&self, key: u64, asker: u32) -> Result<[u8; IMPORT]> {

@@ -338,9 +338,9 @@ pub trait WireLane: Send {
     fn give_back(&mut self, frame: u64);
 
     /// Answers the write of a notice that has a number: its completion at the writer gets this
-    /// status and value. The answer may wait for other data for this peer, until the end of the next poll()
-    /// that makes progress. While one waits arm() returns [`Armed::PollNow`]. A wire whose notices
-    /// have no numbers does nothing here.
+    /// status and value. The answer may wait for other data for this peer, until the end of the
+    /// next poll() that makes progress; that to a write of no bytes leaves at once. While one waits
+    /// arm() returns [`Armed::PollNow`]. A wire whose notices have no numbers does nothing here.
     fn answer(&mut self, notice: u64, status: Status, value: u64);
 
     /// Prepares for a sleep, which disarm() ends. Other threads may post in between; they may poll
