@@ -193,8 +193,8 @@ impl LaneState {
     }
 
     /// Begins a read, a write or an atomic, of bytes at `local`, and posts it. If operations wait to
-    /// be posted, it lines up. False: nothing has happened, for instance since the table is full, or this rank
-    /// does not know the region.
+    /// be posted, it lines up. False: nothing has happened, for instance since the table is full,
+    /// or this rank does not know the region.
     ///
     /// # Safety
     /// As for InFlight::new().
