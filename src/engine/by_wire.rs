@@ -192,9 +192,9 @@ impl LaneState {
         }
     }
 
-    /// Begins a read, a write or an atomic, of bytes at `local`, and posts it. If operations wait to
-    /// be posted, it lines up. False: nothing has happened, for instance since the table is full,
-    /// or this rank does not know the region.
+    /// Begins a read, a write or an atomic, of bytes at `local`, and posts it. If operations wait
+    /// to be posted, it lines up. False: nothing has happened, for instance since the table is
+    /// full, or this rank does not know the region.
     ///
     /// # Safety
     /// As for InFlight::new().
