@@ -99,8 +99,8 @@ typedef struct {
 enum {
     LLCL_WE_DONE = 1,    /* a command has completed: tag, peer, status; of an atomic also fetched, the value before; of a write with WORDS
                             fetched, the value that the peer's libllcl has passed to answer();
-                            0 if it has not called that. After a read the bytes are in the
-                            local buffer; after a write the peer's threads see them. After an error no
+                            0 if it has not called that. After a read the bytes are in the local
+                            buffer; after a write the peer's threads see them. After an error no
                             bytes of the command move any more. An error of a frame for a living
                             peer says that the frame is lost: libllcl then sends nothing more to
                             this peer */
