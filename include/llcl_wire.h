@@ -34,7 +34,7 @@
  *   LLCL_WF_WORDS, in class LLCL_CLASS_RMA. Without these libllcl sends a signal behind its data,
  *   by a frame;
  * - if the table has answer(), too, and notice_bits is 16 or more, at both ranks: atomics that the
- *   peer's libllcl executes, as such writes of no bytes. Without these they are requests in frames.
+ *   peer's libllcl executes, as such writes of no bytes, with LLCL_WF_FETCH. Without these they are requests in frames.
  * libllcl does not use orders, the flags FENCE and SILENT, and the commands EXPECT and DELIVER so
  * far. */
 #ifndef LLCL_WIRE_H
@@ -73,8 +73,9 @@ enum { LLCL_W_READ = 1, LLCL_W_WRITE, LLCL_W_ATOMIC, LLCL_W_FRAME, LLCL_W_EXPECT
 
 /* llcl_wire_command_t.flags. INLINE: post() copies the bytes. NOTICE, of a write: the peer gets
  * LLCL_WE_NOTICE when the bytes are in its memory. SILENT: no LLCL_WE_DONE on success. WORDS, with
- * NOTICE: the notice brings the field words */
-enum { LLCL_WF_INLINE = 1, LLCL_WF_NOTICE = 2, LLCL_WF_FENCE = 4, LLCL_WF_SILENT = 8, LLCL_WF_WORDS = 16 };
+ * NOTICE: the notice brings the field words. FETCH, with WORDS: the writer waits for the value of
+ * the answer */
+enum { LLCL_WF_INLINE = 1, LLCL_WF_NOTICE = 2, LLCL_WF_FENCE = 4, LLCL_WF_SILENT = 8, LLCL_WF_WORDS = 16, LLCL_WF_FETCH = 32 };
 
 /* A buffer in this process's memory. local: the local key of its registration; 0: the wire needs
  * none */
@@ -250,10 +251,10 @@ typedef struct {
      * has refused to (status). The module then reports LLCL_WE_DONE of the write at the writer,
      * with this status and value. The answer may wait for other data for this peer, until the end
      * of the next poll() that makes progress (where threads is 2: on the thread that has called
-     * open()). While one waits for a poll() of the calling thread arm() answers how 0. A peer waits
-     * for the answer to a write of no bytes: if the calling thread can make progress, that leaves
-     * when the notices that poll() has returned are answered. Any thread may call this, also where
-     * threads is 2. */
+     * open()). While one waits for a poll() of the calling thread arm() answers how 0. The answer to
+     * a write with FETCH waits less: if the calling thread can make progress, it leaves when the
+     * notices that poll() has returned are answered. Any thread may call this, also where threads
+     * is 2. */
     void (*answer)(llcl_wire_lane_t *, uint64_t number, int32_t status, uint64_t value);
 } llcl_wire_module_t;
 

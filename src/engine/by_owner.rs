@@ -42,7 +42,8 @@ pub enum Stage {
     Data { done: u64 },
     /// The owner changes the signal word or the word of an atomic.
     Word,
-    /// A network copies the `size` bytes after the first `done`; see `engine::by_wire`.
+    /// A network copies the `size` bytes after the first `done`, or brings an atomic to the owner's
+    /// thread that polls; see `engine::by_wire`.
     Posted { done: u64, size: u64 },
     /// A network's adapter changes the word of an atomic, which may hold `guess`; see
     /// `engine::by_device`. The owner's processor never does this.

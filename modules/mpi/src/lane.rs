@@ -338,12 +338,13 @@ impl MpiLane {
 
     /// Reports the notice of a peer's write, whose bytes are in this rank's memory. Returns whether
     /// it brings words: then libllcl answers the write.
-    pub(crate) fn notice(&mut self, write: Write, (number, words): Notice) -> bool {
-        let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, write.peer) };
+    pub(crate) fn notice(&mut self, (peer, index): (u32, u32), notice: Notice) -> bool {
+        let Notice { number, fetches, words } = notice;
+        let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, peer) };
         let answers = words.is_some();
         if let Some(words) = words.map(Box::<[u64]>::from) {
             (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
-            event.frame = self.unsent.number(write);
+            event.frame = self.unsent.number(Write { peer, number: index, fetches });
             self.words.push_back(words);
         }
         self.events.push_back(event);

@@ -28,9 +28,17 @@ pub(crate) const ANSWER_ENTRY: usize = 16;
 
 /// Words that a notice brings beside its number.
 pub(crate) const NOTICE_WORDS: usize = 4;
-/// The notice of a write: its number and, if it brings them, its words.
-pub(crate) type Notice = (u32, Option<[u64; NOTICE_WORDS]>);
-/// Bytes of a notice in a request: number and whether there are words, the words.
+/// The notice of a write.
+#[derive(Clone, Copy)]
+pub(crate) struct Notice {
+    pub(crate) number: u32,
+    /// The writer waits for the value of the answer.
+    pub(crate) fetches: bool,
+    /// The words, if it brings them.
+    pub(crate) words: Option<[u64; NOTICE_WORDS]>,
+}
+/// Bytes of a notice in a request: number, whether it fetches and whether there are words, the
+/// words.
 pub(crate) const NOTICE: usize = 8 * (1 + NOTICE_WORDS);
 /// The kinds of operations in a request; the lowest bits of an entry's first word.
 pub(crate) const WRITE: u64 = 1;
@@ -71,8 +79,9 @@ impl Message {
 
     /// Adds the notice of a write.
     pub(crate) fn put_notice(&mut self, command: &Command) {
-        let words = u64::from(command.flags & Command::WORDS != 0);
-        self.put([u64::from(command.notice) << 1 | words]);
+        let has = |flag| u64::from(command.flags & flag != 0);
+        let flags = has(Command::FETCH) << 1 | has(Command::WORDS);
+        self.put([u64::from(command.notice) << 2 | flags]);
         self.put(command.words);
     }
 
@@ -117,7 +126,8 @@ pub(crate) fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u64; N]> {
 /// Takes a notice off the front of a message. None: it is shorter.
 pub(crate) fn take_notice(bytes: &mut &[u8]) -> Option<Notice> {
     let [number, words @ ..] = take::<{ 1 + NOTICE_WORDS }>(bytes)?;
-    Some(((number >> 1) as u32, (number & 1 == 1).then_some(words)))
+    let words = (number & 1 == 1).then_some(words);
+    Some(Notice { number: (number >> 2) as u32, fetches: number & 2 != 0, words })
 }
 
 /// Takes `size` bytes and their padding off the front of a message. None: it is shorter.

@@ -22,7 +22,6 @@ use crate::message::{
 };
 use crate::requests::{Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
-use crate::unsent::Write;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -400,8 +399,7 @@ impl MpiLane {
                 self.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
                     let notice = notice.filter(|_| status == Status::OK);
-                    let write = Write { peer, number: index, is_empty: false };
-                    let answers = notice.is_some_and(|notice| self.notice(write, *notice));
+                    let answers = notice.is_some_and(|notice| self.notice((peer, index), *notice));
                     if !answers {
                         let mut answer = self.new_answer();
                         answer.message.put([outcome(index, status), 0]);

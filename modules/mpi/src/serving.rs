@@ -8,7 +8,7 @@ use crate::message::{
 use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
 use crate::requests::{Came, Single};
 use crate::table::{Event, Status};
-use crate::unsent::{Answer, Write};
+use crate::unsent::Answer;
 use std::cell::UnsafeCell;
 
 /// The memory to which MPI stores the bytes of all refused writes; nobody reads it. It is part of
@@ -22,6 +22,25 @@ struct Sink(UnsafeCell<[u8; LARGEST as usize]>);
 // SAFETY: only MPI stores there, and nobody depends on what.
 unsafe impl Sync for Sink {}
 
+/// Whether a request has no large operation, as serve() reads it.
+fn is_small(Came { bytes, size, .. }: &Came) -> bool {
+    let mut left = bytes.get(..*size).unwrap_or_default();
+    let (_, skipped) = take(&mut left).map_or((0, 0), |[head]| ended_and_answer(head));
+    left = left.get(skipped..).unwrap_or_default();
+    while let Some([number_and_kind, size, _, _]) = take(&mut left) {
+        if size > INLINE {
+            return false;
+        }
+        let (write, notice) = (number_and_kind & WRITE != 0, number_and_kind & WITH_NOTICE != 0);
+        if notice && take_notice(&mut left).is_none()
+            || write && take_bytes(&mut left, size).is_none()
+        {
+            break;
+        }
+    }
+    true
+}
+
 impl MpiLane {
     /// Serves a request, or defers it. Drops the request of a dead peer.
     pub(crate) fn requested(&mut self, request: Came) {
@@ -29,7 +48,10 @@ impl MpiLane {
             return self.requests.recycle(request.bytes);
         }
         self.answered_by(&request);
-        if self.remote.served < SERVED && self.remote.deferred.is_empty() {
+        // Small requests do not wait: a stopped peer that does not receive large ones would hold up
+        // the words of all others.
+        let is_free = self.remote.served < SERVED && self.remote.deferred.is_empty();
+        if is_free || is_small(&request) {
             self.serve(request);
         } else {
             self.remote.deferred.push_back(request);
@@ -77,8 +99,7 @@ impl MpiLane {
                 Some(_) if write => {
                     // SAFETY: the region contains these bytes; deregister() needs the lane's lock.
                     unsafe { store(data, place as *mut u8) };
-                    let write = Write { peer, number, is_empty: size == 0 };
-                    if notice.is_some_and(|notice| self.notice(write, notice)) {
+                    if notice.is_some_and(|notice| self.notice((peer, number), notice)) {
                         continue;
                     }
                     Status::OK

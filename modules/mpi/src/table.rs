@@ -70,6 +70,7 @@ impl Command {
     pub const WRITE: u8 = 2;
     pub const NOTICE: u32 = 2;
     pub const WORDS: u32 = 16;
+    pub const FETCH: u32 = 32;
 }
 
 /// Memory that was registered.

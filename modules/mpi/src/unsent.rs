@@ -1,7 +1,7 @@
 //! Answers that wait for another message to their peer. libllcl answers a write with signal after
 //! poll() has returned the signal. In most programs this rank writes to the same peer soon after,
 //! so the answer travels in that request. Otherwise it leaves in the next poll(). The peer waits
-//! for the answer to a write of no bytes, an atomic: it leaves when libllcl has answered all such
+//! for the answer to a write with LLCL_WF_FETCH, an atomic: it leaves when libllcl has answered all
 //! signals that poll() has returned.
 
 use crate::lane::MpiLane;
@@ -35,8 +35,8 @@ pub(crate) struct Write {
     pub(crate) peer: u32,
     /// Its number at the peer.
     pub(crate) number: u32,
-    /// It has no bytes.
-    pub(crate) is_empty: bool,
+    /// The peer waits for the value of the answer.
+    pub(crate) fetches: bool,
 }
 
 impl Unsent {
@@ -95,7 +95,7 @@ impl MpiLane {
 
     /// libllcl's answer to the write of a notice. Any thread may call it.
     pub fn answer(&mut self, number: u64, status: i32, value: u64) {
-        let Some(Write { peer, number, is_empty }) = self.unsent.answered(number) else { return };
+        let Some(Write { peer, number, fetches }) = self.unsent.answered(number) else { return };
         if !self.is_over() && !self.remote.dead.contains(&peer) {
             let mut answer = self.take_answer_for(peer);
             if !answer.message.has_room(ANSWER_ENTRY + size_of_val(&value)) {
@@ -104,7 +104,7 @@ impl MpiLane {
             }
             answer.message.put([outcome(number, status), size_of_val(&value) as u64, value]);
             self.unsent.keep(peer, answer);
-            if is_empty && !self.unsent.hurry.contains(&peer) {
+            if fetches && !self.unsent.hurry.contains(&peer) {
                 self.unsent.hurry.push(peer);
             }
         }
@@ -113,13 +113,14 @@ impl MpiLane {
         }
     }
 
-    /// Sends the answers that peers wait for, if the calling thread may call MPI.
+    /// Sends the answers that peers wait for, if the calling thread may call MPI. Else its next
+    /// poll() does.
     fn send_in_hurry(&mut self) {
+        if self.is_over() || !self.requests.may_call() {
+            return;
+        }
         while let Some(peer) = self.unsent.hurry.pop() {
-            if !self.is_over()
-                && self.requests.may_call()
-                && let Some(answer) = self.unsent.take(peer)
-            {
+            while let Some(answer) = self.unsent.take(peer) {
                 self.send_answer(peer, answer);
             }
         }
@@ -130,6 +131,7 @@ impl MpiLane {
         if self.unsent.is_empty() {
             return;
         }
+        self.unsent.hurry.clear();
         let mut answers = std::mem::take(&mut self.unsent.answers);
         answers.drain(..).for_each(|(peer, answer)| self.send_answer(peer, answer));
         // Keeps the list's memory.

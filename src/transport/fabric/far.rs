@@ -34,8 +34,8 @@ pub(super) const NUMBERS: usize = 12;
 /// Size of an answer that describes a region: base, length, abilities, and its remote key.
 pub const IMPORT: usize = 56;
 /// The abilities in such an answer: the wire reaches the region; the owner takes signals that come
-/// with writes; it takes atomics, too. An owner with an older library or module does not set the
-/// last two.
+/// with writes; it takes atomics, too. An owner whose wire has not got them does not set
+/// the last two.
 const REACHED: u64 = 1;
 const SIGNALS: u64 = 2;
 const ATOMICS: u64 = 4;

@@ -67,7 +67,8 @@ pub type Line = usize;
 pub const LINES: usize = 6;
 /// Buffers of one line: of the small ones, and of the large ones.
 const BUFFERS: [usize; 2] = [32, 8];
-/// Frames of a line to one peer that wait at the sender: twice as many as are granted at a time.
+/// Frames of a line to one peer that wait at the sender: of a small line, twice as many as are
+/// granted at a time.
 const DEPTH: usize = 32;
 /// Most peers of which a sender keeps a record for a line: those that have not answered a knock. Of
 /// the small lines, and of the large ones.
@@ -153,7 +154,7 @@ impl Packet {
 pub struct Knock {
     /// No two knocks of a rank have the same number; 0: it is no knock, and only brings a frame.
     pub number: u64,
-    /// How many frames wait behind the first.
+    /// How many frames wait behind the first, and behind those that were granted with it.
     pub demand: usize,
     /// The first frame, where it is small or was granted.
     pub first: Option<OwnedFrame>,

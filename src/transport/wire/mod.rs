@@ -172,6 +172,8 @@ impl Command {
     pub const NOTICE: u32 = 2;
     /// A flag of a write with [`Command::NOTICE`]: the notice brings `words`, too.
     pub const WORDS: u32 = 16;
+    /// A flag of a write with [`Command::WORDS`]: the writer waits for the value of the answer.
+    pub const FETCH: u32 = 32;
 
     /// The command that sends one piece as a frame. The lane reads `piece` during post() only, and
     /// the bytes to which it points until the event of `tag`.
@@ -339,8 +341,10 @@ pub trait WireLane: Send {
 
     /// Answers the write of a notice that has a number: its completion at the writer gets this
     /// status and value. The answer may wait for other data for this peer, until the end of the
-    /// next poll() that makes progress; that to a write of no bytes leaves at once. While one waits
-    /// arm() returns [`Armed::PollNow`]. A wire whose notices have no numbers does nothing here.
+    /// next poll() that makes progress. That to a write with [`Command::FETCH`] waits until all
+    /// notices that poll() has returned are answered, if the calling thread can make progress.
+    /// While one waits arm() returns [`Armed::PollNow`]. A wire whose notices have no numbers does
+    /// nothing here.
     fn answer(&mut self, notice: u64, status: Status, value: u64);
 
     /// Prepares for a sleep, which disarm() ends. Other threads may post in between; they may poll

@@ -406,21 +406,23 @@ impl Outgoing {
 mod tests {
     use super::*;
     use crate::transport::frame::Frame;
-    use crate::transport::wire::packet::MOST;
+    use crate::transport::wire::packet::{MOST, bytes_of};
     use crate::transport::wire::pieces::{Joins, split};
 
     /// Messages of 8 KiB fill frames of any length: those of 8,000 bytes begin a message behind the
     /// end of the one before, and those of 16,640 bytes have two whole ones.
     #[test]
     fn frames_of_a_stream_are_full() {
-        let payload = &[7; 8192];
+        let payload: Vec<u8> = (0..8192_u32).map(|at| (at / 7) as u8).collect();
+        let payload = &payload[..];
         let message =
             Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
+        let packet = || Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message));
+        let expected = bytes_of(&packet());
         for (frame_most, frames) in [(8000, 5), (16640, 2)] {
             let mut outgoing = Outgoing::new(&Caps { frame_most, ..Caps::default() });
             for _ in 0..4 {
-                let packet = Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message));
-                outgoing.add(1, &packet, None);
+                outgoing.add(1, &packet(), None);
             }
             let [Queue { frames: queued, .. }] = &outgoing.queues[..] else { panic!("one queue") };
             assert!(queued.iter().all(|frame| frame.len() <= frame_most));
@@ -430,7 +432,11 @@ mod tests {
                 let mut rest = &frame[..];
                 while !rest.is_empty() {
                     let (piece, others) = split(rest);
-                    came += usize::from(joins.take(0, piece, MOST).unwrap().is_some());
+                    if let Some(packet) = joins.take(0, piece, MOST).unwrap() {
+                        assert_eq!(packet[..], expected[..]);
+                        joins.recycle(packet);
+                        came += 1;
+                    }
                     rest = others;
                 }
             }

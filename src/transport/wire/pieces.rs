@@ -57,8 +57,8 @@ pub fn split(frame: &[u8]) -> (&[u8], &[u8]) {
 /// An incomplete packet.
 struct Partial {
     bytes: Vec<u8>,
-    /// The offsets of the pieces that have arrived.
-    begun: Vec<usize>,
+    /// The pieces that have arrived.
+    pieces: Vec<Range<usize>>,
     /// Number of bytes that have not arrived.
     missing: usize,
 }
@@ -99,8 +99,8 @@ fn piece(frame: &[u8], most: usize) -> Result<Piece<'_>, String> {
 }
 
 impl Joins {
-    /// Adds a received frame. Some: the packet that is complete now. Err: what is wrong with the
-    /// frame. `most`: most bytes of a packet.
+    /// Adds a received piece. Some: the packet that is complete now. Err: what is wrong with the
+    /// piece. `most`: most bytes of a packet.
     pub fn take<'f>(
         &mut self,
         from: u32,
@@ -117,17 +117,24 @@ impl Joins {
         }
         let spare = &mut self.spare;
         let partial = self.partial.entry(key).or_insert_with(|| {
-            // Its bytes are there already if the last packet had as many.
-            let mut bytes = std::mem::take(spare);
+            // Its bytes are there already if the last packet had as many. A short packet does not
+            // take the memory of a long one with it.
+            let mut bytes = match spare.capacity() <= 4 * whole {
+                true => std::mem::take(spare),
+                false => Vec::new(),
+            };
             bytes.resize(whole, 0);
-            Partial { bytes, begun: Vec::new(), missing: whole }
+            Partial { bytes, pieces: Vec::new(), missing: whole }
         });
         let known = partial.bytes.len();
-        if known != whole || partial.begun.contains(&begin) || bytes.len() > partial.missing {
+        let piece = begin..begin + bytes.len();
+        // No byte comes twice, so the packet is complete when as many have come as it has.
+        let came = |it: &Range<usize>| it.start < piece.end && piece.start < it.end;
+        if known != whole || partial.pieces.iter().any(came) {
             return Err(format!("bytes at {begin} of {whole}, of a packet of {known}, came twice"));
         }
-        partial.bytes[begin..begin + bytes.len()].copy_from_slice(bytes);
-        partial.begun.push(begin);
+        partial.bytes[piece.clone()].copy_from_slice(bytes);
+        partial.pieces.push(piece);
         partial.missing -= bytes.len();
         if partial.missing > 0 {
             return Ok(None);
@@ -212,6 +219,29 @@ mod tests {
         assert_eq!(joins.take(2, &theirs[0], 100), Ok(Some(vec![2; 20].into())));
         joins.forget(1);
         assert_eq!(joins.take(1, &ours[1], 100), Ok(None), "the first one is forgotten");
+    }
+
+    /// Two pieces that overlap do not complete a packet with bytes of an earlier one.
+    #[test]
+    fn pieces_that_overlap_are_refused() {
+        let mut joins = Joins::default();
+        let at =
+            |piece: Range<usize>| [&head(60, 7, piece.clone())[..], &vec![2; piece.len()]].concat();
+        let whole = vec![1; 60];
+        for frame in frames(&whole, 6) {
+            if let Some(packet) = joins.take(1, &frame, 100).unwrap() {
+                joins.recycle(packet);
+            }
+        }
+        assert_eq!(joins.spare, whole);
+        assert_eq!(joins.take(1, &at(0..40), 100), Ok(None));
+        assert!(joins.take(1, &at(20..40), 100).unwrap_err().contains("came twice"));
+        assert!(joins.take(1, &at(39..59), 100).unwrap_err().contains("came twice"));
+        assert_eq!(joins.take(1, &at(40..60), 100), Ok(Some(vec![2; 60].into())));
+        // A short packet leaves the long one's memory.
+        joins.recycle(vec![0; 90].into());
+        assert_eq!(joins.take(1, &frames(&[1; 20], 8)[0], 100), Ok(None));
+        assert_eq!(joins.spare.len(), 90);
     }
 
     #[test]

@@ -36,8 +36,11 @@ pub struct Come {
 /// Makes a write bring a signal.
 pub fn put(command: &mut Command, tag: u64, signal: Signal) {
     let Signal { op, kind, word, value, compare } = signal;
-    let first = if signal.is_atomic() { compare } else { tag };
-    command.flags |= Command::NOTICE | Command::WORDS;
+    let (first, fetch) = match signal.is_atomic() {
+        true => (compare, Command::FETCH),
+        false => (tag, 0),
+    };
+    command.flags |= Command::NOTICE | Command::WORDS | fetch;
     command.notice = u16::from_le_bytes([op, kind]).into();
     command.words = [first, word.key, word.offset, value];
 }

@@ -18,8 +18,17 @@ impl State {
         results: &mut Results,
     ) -> std::result::Result<(), String> {
         match signals::take(event) {
+            Some(come) if come.signal.is_atomic() && come.number == 0 => {
+                return Err("an atomic that the wire cannot answer".into());
+            }
             Some(come) => results.signals.push(come),
-            None => self.notice(event, medium)?,
+            None => {
+                if event.frame != 0 {
+                    // The lane counts what is not answered.
+                    self.lane.answer(event.frame, Status::ERR_INVALID, 0);
+                }
+                self.notice(event, medium)?;
+            }
         }
         Ok(())
     }
@@ -53,8 +62,8 @@ impl Shared {
                 }
             }
         }
-        // The caller may never poll again, and the lane sends answers when it is polled, but those
-        // to atomics at once.
+        // The caller may never poll again, and the lane sends answers when it is polled. It sends
+        // those to atomics behind the last answer.
         if poll && state.asleep == Asleep::ForATime {
             state.asleep = Asleep::No;
             self.wake.wake();
