@@ -34,7 +34,8 @@
  *   LLCL_WF_WORDS, in class LLCL_CLASS_RMA. Without these libllcl sends a signal behind its data,
  *   by a frame;
  * - if the table has answer(), too, and notice_bits is 16 or more, at both ranks: atomics that the
- *   peer's libllcl executes, as such writes of no bytes, with LLCL_WF_FETCH. Without these they are requests in frames.
+ *   peer's libllcl executes, as such writes of no bytes, with LLCL_WF_FETCH. Without these they are
+ *   requests in frames.
  * libllcl does not use orders, the flags FENCE and SILENT, and the commands EXPECT and DELIVER so
  * far. */
 #ifndef LLCL_WIRE_H
@@ -251,8 +252,8 @@ typedef struct {
      * has refused to (status). The module then reports LLCL_WE_DONE of the write at the writer,
      * with this status and value. The answer may wait for other data for this peer, until the end
      * of the next poll() that makes progress (where threads is 2: on the thread that has called
-     * open()). While one waits for a poll() of the calling thread arm() answers how 0. The answer to
-     * a write with FETCH waits less: if the calling thread can make progress, it leaves when the
+     * open()). While one waits for a poll() of the calling thread arm() answers how 0. The answer
+     * to a write with FETCH waits less: if the calling thread can make progress, it leaves when the
      * notices that poll() has returned are answered. Any thread may call this, also where threads
      * is 2. */
     void (*answer)(llcl_wire_lane_t *, uint64_t number, int32_t status, uint64_t value);
