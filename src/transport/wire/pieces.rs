@@ -156,7 +156,7 @@ impl Joins {
 }
 
 /// For tests: a packet in frames of at most `most` bytes.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub fn frames_of(packet: &[u8], number: u64, most: usize) -> Vec<Vec<u8>> {
     let at = |begin: usize| begin..packet.len().min(begin + most - HEAD);
     let frame =
