@@ -22,11 +22,16 @@ struct Sink(UnsafeCell<[u8; LARGEST as usize]>);
 // SAFETY: only MPI stores there, and nobody depends on what.
 unsafe impl Sync for Sink {}
 
-/// Whether a request has no large operation, as serve() reads it.
-fn is_small(Came { bytes, size, .. }: &Came) -> bool {
+/// The operations of a request, behind its head and the answer that it brings.
+fn operations_of(Came { bytes, size, .. }: &Came) -> &[u8] {
     let mut left = bytes.get(..*size).unwrap_or_default();
     let (_, skipped) = take(&mut left).map_or((0, 0), |[head]| ended_and_answer(head));
-    left = left.get(skipped..).unwrap_or_default();
+    left.get(skipped..).unwrap_or_default()
+}
+
+/// Whether a request has no large operation, as serve() reads it.
+fn is_small(request: &Came) -> bool {
+    let mut left = operations_of(request);
     while let Some([number_and_kind, size, _, _]) = take(&mut left) {
         if size > INLINE {
             return false;
@@ -61,10 +66,8 @@ impl MpiLane {
     /// Executes the small operations of a request, and begins the large ones. Then sends the
     /// answer, or keeps it if libllcl answers all operations later. An operation that no libllcl
     /// would send ends the loop: the peer is faulty, and gets no answer for it.
-    pub(crate) fn serve(&mut self, Came { bytes: request, size, peer, .. }: Came) {
-        let mut left = request.get(..size).unwrap_or_default();
-        let (_, skipped) = take(&mut left).map_or((0, 0), |[head]| ended_and_answer(head));
-        left = left.get(skipped..).unwrap_or_default();
+    pub(crate) fn serve(&mut self, request: Came) {
+        let (peer, mut left) = (request.peer, operations_of(&request));
         let mut answer = self.take_answer_for(peer);
         answer.ended += 1;
         // Whether libllcl answers all operations later.
@@ -110,7 +113,7 @@ impl MpiLane {
             let back = if write || status != Status::OK { 0 } else { size };
             self.add_entry(&mut answer, peer, outcome(number, status), (place, back));
         }
-        self.requests.recycle(request);
+        self.requests.recycle(request.bytes);
         if waits {
             self.unsent.keep(peer, answer);
         } else {
