@@ -183,6 +183,8 @@ impl Parameters for llcl_write_params_t {
 }
 
 impl Parameters for llcl_write_signal_params_t {
+    const POSTS_QUICKLY: bool = true;
+
     unsafe fn request(&self) -> Result<Request> {
         let Ok(code) = atomic::signal_op(self.signal_op as u8) else {
             fail!(ERR_INVALID, "signal_op is {}, expected LLCL_SIGNAL_*", self.signal_op);

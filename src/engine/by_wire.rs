@@ -26,6 +26,7 @@ use crate::engine::in_flight::Tag;
 use crate::engine::lane_state::LaneState;
 use crate::engine::post_line::PostLine;
 use crate::engine::routes::Routes;
+use crate::transport::address::Address;
 use crate::transport::fabric::Fabric;
 use crate::transport::fabric::far::Resolver;
 use crate::transport::frame::Class;
@@ -86,30 +87,19 @@ impl InFlight {
         op.is_announced() && done + size == all
     }
 
-    /// What the last bytes of a write bring.
-    fn signal(&self) -> Signal {
-        if self.command.op == Op::WRITE_CONTROL {
-            // SAFETY: the promise of new(); the operation has not ended.
-            return unsafe { PostedControl::of(&self.command) }.notice();
-        }
-        // core::submit has translated the signal's code into that of an atomic operation.
-        let Command { code: op, signal: word, operand: value, .. } = self.command;
-        Signal { op, kind: NO_ATOMIC, word, value, compare: 0 }
-    }
-
     /// The work request for the present stage. None: the remote key is not known any more.
     fn posting(&self, resolver: &Resolver, able: Able, tag: Tag) -> Option<Posting> {
         let command = &self.command;
         let (remote, key) = resolver.resolve(command.remote)?;
         let (what, done, size) = match self.stage {
-            Stage::Posted { done, size } if command.op == Op::READ => (What::Read, done, size),
             Stage::Posted { .. } if command.op == Op::ATOMIC => {
                 return Some(atomic_posting(command, tag, remote, key));
             }
-            Stage::Posted { done, size } if able.signals && self.is_posted_with_signal() => {
-                (What::WriteSignal(self.signal()), done, size)
+            Stage::Posted { done, size } => {
+                let announces = able.signals && self.is_posted_with_signal();
+                // SAFETY: the operation has not ended.
+                (unsafe { what_of(command, announces) }, done, size)
             }
-            Stage::Posted { done, size } => (What::Write, done, size),
             Stage::Device { guess } => {
                 (by_device::posting(command, able.atomics, guess), 0, by_device::WIDTH)
             }
@@ -174,6 +164,28 @@ impl InFlight {
     }
 }
 
+/// What the network does for a command. `announces`: this is the last transfer of a write, and it
+/// brings the owner a signal or a control message.
+///
+/// # Safety
+/// The command is in the in-flight table and has not ended.
+#[inline(always)]
+unsafe fn what_of(command: &Command, announces: bool) -> What {
+    let Command { code: op, signal: word, operand: value, .. } = *command;
+    match command.op {
+        Op::READ => What::Read,
+        Op::WRITE_CONTROL if announces => {
+            // SAFETY: the promise of InFlight::new(), which holds until the operation has ended.
+            What::WriteSignal(unsafe { PostedControl::of(command) }.notice())
+        }
+        // core::submit has translated the signal's code into that of an atomic operation.
+        _ if announces => {
+            What::WriteSignal(Signal { op, kind: NO_ATOMIC, word, value, compare: 0 })
+        }
+        _ => What::Write,
+    }
+}
+
 /// The work request for an atomic that the owner's processor executes.
 #[inline(always)]
 fn atomic_posting(command: &Command, tag: Tag, remote: u64, key: [u64; 4]) -> Posting {
@@ -192,9 +204,9 @@ impl LaneState {
         }
     }
 
-    /// Begins a read, a write or an atomic, of bytes at `local`, and posts it. If operations wait
-    /// to be posted, it lines up. False: nothing has happened, for instance since the table is
-    /// full, or this rank does not know the region.
+    /// Begins a read, a write (with or without signal) or an atomic, of bytes at `local`, and posts
+    /// it. If operations wait to be posted, it lines up. False: nothing has happened, for instance
+    /// since the table is full, or this rank does not know the region.
     ///
     /// # Safety
     /// As for InFlight::new().
@@ -214,8 +226,12 @@ impl LaneState {
         let Some((remote, key)) = fabric.find_far(&mut self.last_region, bytes) else {
             return false;
         };
-        let is_atomic = command.op == Op::ATOMIC;
-        if is_atomic && !(remote | command.remote.offset).is_multiple_of(command.reach()) {
+        let is_word = match command.op {
+            Op::ATOMIC => (remote | command.remote.offset).is_multiple_of(command.reach()),
+            Op::WRITE_SIGNAL => self.finds_word(fabric, peer, command.signal),
+            _ => true,
+        };
+        if !is_word {
             return false;
         }
         let size = command.size.min(fabric.remote_most());
@@ -227,7 +243,6 @@ impl LaneState {
             // SAFETY: as the caller promises.
             unsafe { operation.carry() };
         }
-        let what = if command.op == Op::READ { What::Read } else { What::Write };
         let local = operation.command.local;
         let at_once = self.posts.is_empty();
         // Until the end of this function nobody else looks at it.
@@ -236,9 +251,14 @@ impl LaneState {
         self.count_under_way();
         let (count, stopped) = match at_once {
             true => {
-                let posting = match is_atomic {
-                    true => atomic_posting(command, tag, remote, key),
-                    false => Posting { tag: tag.0, what, local, size, remote, key },
+                let posting = match command.op {
+                    Op::ATOMIC => atomic_posting(command, tag, remote, key),
+                    op => {
+                        let announces = op == Op::WRITE_SIGNAL && size == command.size;
+                        // SAFETY: the operation has begun.
+                        let what = unsafe { what_of(command, announces) };
+                        Posting { tag: tag.0, what, local, size, remote, key }
+                    }
                 };
                 // SAFETY: as in post_first().
                 unsafe { fabric.post_remote(peer, &[posting]) }
@@ -249,6 +269,13 @@ impl LaneState {
             self.line_up(routes, tag, stopped);
         }
         true
+    }
+
+    /// Whether a signal may change a word: this rank knows its region, and it is aligned.
+    #[inline(always)]
+    fn finds_word(&mut self, fabric: &Fabric, peer: u32, word: Address) -> bool {
+        let found = fabric.find_far(&mut self.last_region, (peer, word, 8));
+        found.is_some_and(|(remote, _)| (remote | word.offset).is_multiple_of(8))
     }
 
     /// The rest of post_now() for an operation that was not posted. Others wait before it, or the

@@ -24,9 +24,9 @@ impl Lane {
         }
     }
 
-    /// The short path of a read, a write or an atomic of a peer behind a wire: posts it at once,
-    /// with one look-up of each side, or lines it up. False: nothing of this command has happened,
-    /// and it must take the long path, which also reports errors.
+    /// The short path of a read, a write (with or without signal) or an atomic of a peer behind a
+    /// wire: posts it at once, with one look-up of each side, or lines it up. False: nothing of
+    /// this command has happened, and it must take the long path, which also reports errors.
     ///
     /// # Safety
     /// As for post_directly().
@@ -57,6 +57,10 @@ impl Lane {
     fn may_be_posted(&self, command: &Command) -> bool {
         match command.op {
             Op::READ | Op::WRITE => command.size > 0,
+            Op::WRITE_SIGNAL => {
+                let is_device = Key(command.signal.key).is_device();
+                command.size > 0 && !is_device && self.routes.fabric().has_signals(command.peer)
+            }
             Op::ATOMIC => {
                 let is_device = Key(command.remote.key).is_device();
                 !is_device && self.routes.fabric().has_atomics(command.peer)

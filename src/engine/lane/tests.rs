@@ -163,6 +163,43 @@ fn a_requester_posts_an_atomic() {
     }
 }
 
+/// A requester posts a write with signal as it does a write, if the wire's writes bring signals
+/// (those of seeds 7 and 10 do), whether one transfer brings all bytes or, with seed 10, three. If
+/// the word is not aligned, or lies in a region that this rank does not know, the write takes the
+/// long path.
+#[test]
+fn a_requester_posts_a_write_with_signal() {
+    const WORDS: usize = 3 << 13;
+    for (seed, has) in [(7, true), (10, true), (1, false)] {
+        let (mut theirs, mut ours) = (vec![0u64; WORDS + 1], vec![7u64; WORDS]);
+        let ended = AtomicU64::new(0);
+        let pair = Pair::new(seed, Execution::Auto, &mut theirs).expect("a wire that writes");
+        let most = pair.near().routes().fabric().remote_most();
+        assert_eq!(most == 8 * WORDS as u64 / 3, seed == 10, "{most} bytes in one transfer");
+        let mut sum = 0;
+        for (words, key, offset, known) in [
+            (1, pair.key, 4, false),
+            (1, pair.key + (1 << 40), 0, false),
+            (1, pair.key, 0, true),
+            (WORDS, pair.key, 0, true),
+        ] {
+            let (mut write, local) = pair.command(Op::WRITE_SIGNAL, &mut ours[..words], &ended);
+            write.signal = Address { offset: 8 * WORDS as u64 + offset, key };
+            (write.code, write.operand) = (op::ADD, 3);
+            // SAFETY: what the command names lives until it has ended.
+            let posted = unsafe { pair.near().post_to_wire(&write, local) };
+            assert_eq!(posted, has && known, "seed {seed}, {words} words, key {key:#x}, {offset}");
+            sum += if posted { 3 } else { 0 };
+            pair.until("the write has not ended", || ended.load(Ordering::Acquire) == sum / 3);
+            // SAFETY: `theirs` is not changed any more.
+            let word = unsafe { (&raw const theirs[WORDS]).read_volatile() };
+            assert_eq!((word, theirs[0]), (sum, if sum > 0 { 7 } else { 0 }), "seed {seed}");
+        }
+        assert_eq!(theirs[WORDS - 1], if has { 7 } else { 0 });
+        assert_eq!(pair.near().is_idle(), Some(true));
+    }
+}
+
 /// The progress thread sleeps, and the sources are armed. A requester whose post the network has
 /// refused, as the simulated one does with one in sixteen, must see to it that the thread is woken
 /// when there is room.
