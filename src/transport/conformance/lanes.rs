@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(5);
 /// The value of the answer to a notice, less its number.
 const ANSWER: u64 = 1 << 40;
+/// A bit in the number of a notice that is answered by [`Status::ERR_RANGE`].
+const REFUSED: u32 = 1 << 7;
 
 /// The lanes of two ranks, connected.
 struct Lanes {
@@ -63,7 +65,7 @@ impl Lanes {
             match event.event {
                 Event::FRAME => lane.give_back(event.frame),
                 Event::NOTICE if event.frame != 0 => {
-                    lane.answer(event.frame, Status::OK, event.tag + ANSWER);
+                    lane.answer(event.frame, status_of(event.tag), event.tag + ANSWER);
                 }
                 _ => {}
             }
@@ -189,6 +191,11 @@ fn a_lane_does_not_sleep_over_an_event() {
     });
 }
 
+/// The status with which the tests answer a notice.
+fn status_of(notice: u64) -> Status {
+    if notice & u64::from(REFUSED) == 0 { Status::OK } else { Status::ERR_RANGE }
+}
+
 /// Commands of each test below.
 const COUNT: usize = 40;
 
@@ -258,6 +265,13 @@ impl Words {
     }
 }
 
+/// The words of a notice.
+fn words_of(event: &Event) -> [u64; NOTICE_WORDS] {
+    assert_eq!(event.size, size_of::<[u64; NOTICE_WORDS]>() as u64);
+    // SAFETY: the words of a notice are valid until the next poll().
+    unsafe { event.bytes.cast::<[u64; NOTICE_WORDS]>().read_unaligned() }
+}
+
 /// The end of a read or a write, and the notice of a write, come once, and behind the bytes.
 #[test]
 fn each_access_ends_once_behind_its_bytes() {
@@ -296,10 +310,7 @@ fn each_access_ends_once_behind_its_bytes() {
                 }
                 assert!(words.is_copied(event.tag), "event {} before its bytes", event.event);
                 if event.event == Event::NOTICE && caps.has_signals() {
-                    // SAFETY: the words of a notice are valid until the next poll().
-                    let came =
-                        unsafe { event.bytes.cast::<[u64; NOTICE_WORDS]>().read_unaligned() };
-                    assert_eq!((event.size, came), (32, [event.tag + 7; NOTICE_WORDS]));
+                    assert_eq!(words_of(event), [event.tag + 7; NOTICE_WORDS]);
                 }
                 counts[event.tag as usize] += 1;
             });
@@ -308,6 +319,59 @@ fn each_access_ends_once_behind_its_bytes() {
         }
         lanes.close();
     });
+}
+
+/// A write of no bytes, as an atomic is, brings its words once. It ends with the status and value
+/// of the answer, whether or not its flags say that the writer waits for the value.
+#[test]
+fn a_write_of_no_bytes_ends_with_its_answer() {
+    let mut answering = 0;
+    Lanes::each(|mut lanes| {
+        let caps = lanes.wires[1].caps();
+        if !caps.has_signals() {
+            return;
+        }
+        answering += u32::from(caps.answers);
+        let none = Piece { address: std::ptr::dangling(), size: 0, local: 0 };
+        let mut words = Words::new(&lanes, Command::WRITE);
+        for (at, command) in words.commands.iter_mut().enumerate() {
+            let fetch = if at % 2 == 0 { Command::FETCH } else { 0 };
+            command.flags = Command::INLINE | Command::NOTICE | Command::WORDS | fetch;
+            let refused = if at % 4 < 2 { REFUSED } else { 0 };
+            let high = if caps.notice_bits < 16 { 0 } else { 0xa << 8 };
+            command.notice = at as u32 | refused | high;
+            command.words = [at as u64, 1, 2, u64::MAX];
+            (command.piece, command.size) = (&none, 0);
+        }
+        // It has no notice: its key does not reach the place behind the registered memory.
+        let behind = words.theirs.as_ptr_range().end as u64 + 8;
+        words.commands[COUNT - 1].remote = behind;
+        let (mut seen, mut ends) = ([0; COUNT], [0; COUNT]);
+        lanes.exchange(CLASS_RMA, &words.commands, 2 * COUNT - 1, &mut |event| {
+            if event.event == Event::NOTICE {
+                let [at, rest @ ..] = words_of(event);
+                assert_eq!(event.tag, words.commands[at as usize].notice.into());
+                assert_eq!((event.frame != 0, rest), (caps.answers, [1, 2, u64::MAX]));
+                seen[at as usize] += 1;
+            }
+            if event.event == Event::DONE {
+                let notice = u64::from(words.commands[event.tag as usize].notice);
+                let (status, value) = match event.tag as usize + 1 == COUNT {
+                    true => (Status::ERR_KEY, 0),
+                    false if caps.answers => (status_of(notice), notice + ANSWER),
+                    false => (Status::OK, 0),
+                };
+                assert_eq!((event.status, event.fetched), (status.0, value));
+                ends[event.tag as usize] += 1;
+            }
+        });
+        let mut told = [1; COUNT];
+        told[COUNT - 1] = 0;
+        assert_eq!((ends, seen), ([1; COUNT], told), "{}: ends, notices", lanes.name);
+        assert!(words.theirs.iter().all(|word| *word == 0), "{}: it wrote", lanes.name);
+        lanes.close();
+    });
+    assert!(answering >= 3, "{answering} wires that answer");
 }
 
 /// Each command that a lane has taken for a rank that is gone ends before the answer to its fence;
