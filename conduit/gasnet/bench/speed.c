@@ -90,6 +90,23 @@ static void get_8(long n) {
         gex_RMA_GetBlocking(tm, bytes + (i & 1023) * 8, peer, there + (i & 1023) * 8, 8, 0);
     }
 }
+/* 64 accesses are under way together. */
+static void put_8_nbi(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        gex_RMA_PutNBI(tm, peer, there + (i & 1023) * 8, bytes + (i & 1023) * 8, 8, GEX_EVENT_DEFER, 0);
+        if ((i & 63) == 63 || i == n - 1) {
+            gex_NBI_Wait(GEX_EC_PUT, 0);
+        }
+    }
+}
+static void get_8_nbi(long n) {
+    for (long i = 0; i < n && me == 0; i++) {
+        gex_RMA_GetNBI(tm, bytes + (i & 1023) * 8, peer, there + (i & 1023) * 8, 8, 0);
+        if ((i & 63) == 63 || i == n - 1) {
+            gex_NBI_Wait(GEX_EC_GET, 0);
+        }
+    }
+}
 static void poll_empty(long n) {
     for (long i = 0; i < n && me == 0; i++) {
         gasnet_AMPoll();
@@ -162,7 +179,8 @@ struct row {
 static const struct row rows[] = {
     {"am_round_trip", round_trip, 20000}, {"am_one_way", one_way, 100000},
     {"am_flood_1k_answered", flood_1k, 20000}, {"put_8", put_8, 2000000},
-    {"get_8", get_8, 2000000}, {"poll_empty", poll_empty, 1000000},
+    {"get_8", get_8, 2000000}, {"put_8_nbi", put_8_nbi, 2000000},
+    {"get_8_nbi", get_8_nbi, 2000000}, {"poll_empty", poll_empty, 1000000},
     {"barrier_nb", barrier_nb, 20000}, {"barrier_named", barrier_named, 20000},
     {"allreduce_1m", allreduce_1m, 4},
 #if defined(GASNET_PAR)

@@ -1,4 +1,5 @@
-/* Remote atomics. All atomics on a word are totally ordered. Each is done when its call returns. */
+/* Remote atomics. All atomics on a word are totally ordered. Those on
+ * memory that this process maps are done when the call returns. */
 #ifndef GASNET_RATOMIC_H
 #define GASNET_RATOMIC_H
 #include "gasnetex.h"
@@ -19,12 +20,8 @@ void *gex_AD_QueryCData(gex_AD_t ad);
 #define GEXL_ATOMIC(NAME, type)                                                                                \
     int gex_AD_OpNBI_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,             \
                             type operand1, type operand2, gex_Flags_t flags);                                  \
-    static inline gex_Event_t gex_AD_OpNB_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target,     \
-                                                 gex_OP_t op, type operand1, type operand2,                    \
-                                                 gex_Flags_t flags) {                                          \
-        gex_AD_OpNBI_##NAME(ad, result, rank, target, op, operand1, operand2, flags);                          \
-        return GEX_EVENT_INVALID;                                                                              \
-    }
+    gex_Event_t gex_AD_OpNB_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,      \
+                                   type operand1, type operand2, gex_Flags_t flags);
 GEXL_ATOMIC(I32, int32_t)
 GEXL_ATOMIC(U32, uint32_t)
 GEXL_ATOMIC(I64, int64_t)

@@ -46,19 +46,14 @@ static void write_in_handler(llcl_write_params_t *params) {
     }
 }
 
-typedef llcl_status_t write_of_llcl(llcl_context_t *context, const llcl_write_params_t *params);
-typedef llcl_status_t read_of_llcl(llcl_context_t *context, const llcl_read_params_t *params);
-
-/* Returns whether `write` was called: the segment is not mapped, and no handler runs. */
-static bool put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
-                write_of_llcl *write) {
+void gexl_put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size) {
     if (!size && rank < tm->size) {
-        return false;
+        return;
     }
     struct far_place to = find(tm, rank, destination, size);
     if (to.here) {
         memcpy(to.here, source, size);
-        return false;
+        return;
     }
     llcl_write_params_t params = LLCL_WRITE_PARAMS_INIT;
     params.peer = to.jobrank;
@@ -67,57 +62,38 @@ static bool put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *sou
     params.size = size;
     if (in_handler()) {
         write_in_handler(&params);
-        return false;
+    } else {
+        must(llcl_write(job.context, &params), "a put to a segment that is not mapped here");
     }
-    must(write(job.context, &params), "a put to a segment that is not mapped here");
-    return true;
 }
 
-/* Returns whether `read` was called. */
-static bool get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size,
-                read_of_llcl *read) {
+void gexl_get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size) {
     if (!size && rank < tm->size) {
-        return false;
+        return;
     }
     struct far_place from = find(tm, rank, source, size);
     if (from.here) {
         memcpy(destination, from.here, size);
-        return false;
+        return;
     }
     llcl_read_params_t params = LLCL_READ_PARAMS_INIT;
     params.peer = from.jobrank;
     params.source = from.remote;
     params.destination = llcl_local_address(destination);
     params.size = size;
-    must(read(job.context, &params), "a get from a segment that is not mapped here");
-    return true;
-}
-
-void gexl_put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size) {
-    put(tm, rank, destination, source, size, llcl_write);
-}
-
-void gexl_get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size) {
-    get(tm, destination, rank, source, size, llcl_read);
-}
-
-bool put_begin(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size) {
-    return put(tm, rank, destination, source, size, llcl_write_async);
-}
-
-bool get_begin(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size) {
-    return get(tm, destination, rank, source, size, llcl_read_async);
-}
-
-void accesses_end(gex_TM_t tm, gex_Rank_t rank) {
-    must(llcl_flush(job.context, gex_TM_TranslateRankToJobrank(tm, rank)), "an access to a segment that is not mapped here");
+    must(llcl_read(job.context, &params), "a get from a segment that is not mapped here");
 }
 
 void gexl_set(gex_TM_t tm, gex_Rank_t rank, void *destination, int value, size_t size) {
     char bytes[4096];
+    struct group *group = group_new(true);
     memset(bytes, value, sizeof bytes);
     for (size_t done = 0, part; done < size; done += part) {
         part = size - done < sizeof bytes ? size - done : sizeof bytes;
-        gexl_put(tm, rank, (char *)destination + done, bytes, part);
+        group_put(group, tm, rank, (char *)destination + done, bytes, part, AT_END, 0);
+    }
+    gex_Event_t event = group_event(group);
+    if (event) {
+        gexl_event_wait(event);
     }
 }

@@ -1,4 +1,4 @@
-/* Barriers and events.
+/* Barriers.
  *
  * The barrier is a dissemination barrier. In round k a rank writes to the rank 2^k above it the
  * number of the last barrier with which it has finished rounds 0 to k - 1. It has finished round k
@@ -106,7 +106,7 @@ gex_Event_t gex_Coll_BarrierNB(gex_TM_t tm, gex_Flags_t flags) {
     if (!event) {
         fatal("gex_Coll_BarrierNB: no memory for an event");
     }
-    *event = (struct gexl_event){&team->ended, number};
+    *event = (struct gexl_event){.progress = &team->ended, .until = number};
     return event;
 }
 
@@ -126,90 +126,6 @@ void meet_without_handlers(struct team *team) {
             sched_yield();
         }
     }
-}
-
-/* Events. */
-static bool has_ended(gex_Event_t event) {
-    return atomic_load_explicit(event->progress, memory_order_acquire) >= event->until;
-}
-
-static void must_be_event(gex_Event_t event) {
-    if (event == GEX_EVENT_NO_OP) {
-        fatal("GEX_EVENT_NO_OP was given to a test or a wait");
-    }
-}
-
-int gexl_event_test(gex_Event_t event) {
-    must_be_event(event);
-    if (!has_ended(event)) {
-        teams_progress();
-    }
-    if (!has_ended(event)) {
-        return GASNET_ERR_NOT_READY;
-    }
-    free(event);
-    return GASNET_OK;
-}
-
-void gexl_event_wait(gex_Event_t event) {
-    unsigned rounds = 0;
-    must_be_event(event);
-    while (!has_ended(event)) {
-        gexl_pause(&rounds); /* its poll advances all teams */
-    }
-    free(event);
-}
-
-/* Frees the events that have happened. Counts them in `ended`, and the others in `open`. */
-static void sweep(gex_Event_t *events, size_t count, size_t *ended, size_t *open) {
-    *ended = *open = 0;
-    teams_progress();
-    for (size_t i = 0; i < count; i++) {
-        must_be_event(events[i]);
-        if (events[i] && has_ended(events[i])) {
-            free(events[i]);
-            events[i] = GEX_EVENT_INVALID;
-            ++*ended;
-        } else if (events[i]) {
-            ++*open;
-        }
-    }
-}
-
-int gex_Event_TestSome(gex_Event_t *events, size_t count, gex_Flags_t flags) {
-    size_t ended, open;
-    (void)flags;
-    sweep(events, count, &ended, &open);
-    return ended || !open ? GASNET_OK : GASNET_ERR_NOT_READY;
-}
-int gex_Event_TestAll(gex_Event_t *events, size_t count, gex_Flags_t flags) {
-    size_t ended, open;
-    (void)flags;
-    sweep(events, count, &ended, &open);
-    return open ? GASNET_ERR_NOT_READY : GASNET_OK;
-}
-void gex_Event_WaitSome(gex_Event_t *events, size_t count, gex_Flags_t flags) {
-    GASNET_BLOCKUNTIL(gex_Event_TestSome(events, count, flags) == GASNET_OK);
-}
-void gex_Event_WaitAll(gex_Event_t *events, size_t count, gex_Flags_t flags) {
-    GASNET_BLOCKUNTIL(gex_Event_TestAll(events, count, flags) == GASNET_OK);
-}
-
-static __thread bool region_begun;
-void gex_NBI_BeginAccessRegion(gex_Flags_t flags) {
-    (void)flags;
-    if (region_begun) {
-        fatal("an access region inside another one of the same thread");
-    }
-    region_begun = true;
-}
-gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags) {
-    (void)flags;
-    if (!region_begun) {
-        fatal("the end of an access region that this thread has not begun");
-    }
-    region_begun = false;
-    return GEX_EVENT_INVALID;
 }
 
 /* The named barrier. A word holds the name in bits 0-31, the kind of names met so far (the enum

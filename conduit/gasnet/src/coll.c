@@ -294,7 +294,7 @@ static gex_Event_t begin(gex_TM_t tm, const struct operation *wanted) {
         fatal("a collective: no memory");
     }
     *operation = *wanted;
-    operation->event = (struct gexl_event){&operation->ended, 1};
+    operation->event = (struct gexl_event){.progress = &operation->ended, .until = 1};
     prepare(team, wanted->wish, piece, wanted->wish.count / piece);
     prepare(team, wanted->wish, wanted->wish.count % piece, 1);
     advance_lock();

@@ -74,12 +74,18 @@ struct gexl_far {
     uintptr_t size;
 };
 
-/* An event: it has happened when *progress, which counts a team's barriers or says that an
- * operation has ended, has reached `until`. */
+/* An event has ended when *progress, which counts a team's barriers, ended accesses or an ended
+ * collective, has reached `until`. `root`: of a leaf, the event of which it is a part. `leaves`: of
+ * the root event of accesses, their local completion, and the accesses themselves. `ended`: see
+ * events.c. */
 struct gexl_event {
     const _Atomic uint64_t *progress;
     uint64_t until;
+    struct gexl_event *leaves;
+    struct gexl_event *root;
+    bool ended;
 };
+enum { OF_LOCAL, OF_ALL };
 
 struct operation;
 struct plan;
@@ -135,6 +141,7 @@ struct job {
     struct gexl_ep *eps[GASNET_MAXEPS];       /* by index */
     struct team *world;
     struct control_at *controls; /* by rank: the words of the world's team */
+    size_t small;              /* most bytes of a write that libllcl copies at once */
     size_t medium;             /* most bytes of a medium message between any two ranks */
     uintptr_t segment;         /* most bytes of a segment that every rank can attach */
     unsigned yield_mask;       /* a waiting thread yields its core after each yield_mask + 1 polls */
@@ -244,10 +251,36 @@ struct far_place {
     llcl_remote_t remote;
 };
 struct far_place find(gex_TM_t tm, gex_Rank_t rank, const void *address, size_t size);
-/* Like gexl_put and gexl_get, but if they return true, the bytes are there only after
- * accesses_end() for this rank. */
-bool put_begin(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size);
-bool get_begin(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size);
-void accesses_end(gex_TM_t tm, gex_Rank_t rank);
+
+/* events.c: ends the job, unless it is ending */
+void access_failed(void);
+/* group.c: a group of accesses, with an event for all of them or without, and its words, in the
+ * order of the bits of GEX_EC_*. LOCAL counts the local completions for which the client has
+ * asked. */
+struct group;
+enum { PUTS, LOCAL, GETS, RMWS, WORDS };
+struct group *group_new(bool has_event);
+/* Begins an access. Returns false if GEX_FLAG_IMMEDIATE is set and the access was not begun.
+ * `local`: when the caller may change the source of a put: when the call returns, when the put
+ * has ended, or when LOCAL has counted it. `word`: that of the atomic's category. The caller has
+ * filled in `params` but for the completion. */
+enum local { AT_RETURN, AT_END, WHEN_COUNTED };
+bool group_put(struct group *group, gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
+               enum local local, gex_Flags_t flags);
+bool group_get(struct group *group, gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size,
+               gex_Flags_t flags);
+bool group_atomic(struct group *group, llcl_atomic_params_t *params, unsigned word, gex_Flags_t flags);
+/* Whether all accesses that a word counts have ended. */
+bool group_has_ended(const struct group *group, unsigned word);
+/* Whether all accesses have ended, well or not. */
+bool group_is_over(const struct group *group);
+/* The event of a group; GEX_EVENT_INVALID if all its accesses have ended, and the group is
+ * freed. */
+gex_Event_t group_event(struct group *group);
+/* nonblocking.c: the event of a group of one access, which may not have begun */
+gex_Event_t group_event_if(bool begun, struct group *group);
+/* The group for the calling thread's NBI accesses. */
+struct group *group_present(void);
+void nonblocking_thread_ends(void);
 
 #endif

@@ -26,6 +26,7 @@ void count_thread(void) {
 static void thread_ends(void *the_job) {
     (void)the_job;
     thread_seen = false;
+    nonblocking_thread_ends();
     atomic_fetch_sub(&threads_here, 1);
 }
 
@@ -218,10 +219,12 @@ static llcl_status_t begin(void) {
 }
 
 /* A handler that replies by a long message to another node waits for its end. Where only one thread
- * makes the network progress, no thread would: that one cannot poll inside a handler. */
-static void network_must_progress(void) {
+ * makes the network progress, no thread would: that one cannot poll inside a handler. So such a
+ * network ends the job. */
+static void query_network(void) {
     llcl_capabilities_t can = LLCL_CAPABILITIES_INIT;
     must(llcl_query(job.context, &can), "gex_Client_Init");
+    job.small = can.small;
     if (can.opener_polls && any_far()) {
         fatal("gex_Client_Init: the network between the nodes allows calls of one thread only; ask MPI_Init_thread "
               "for MPI_THREAD_MULTIPLE, or use an MPI that offers it");
@@ -250,7 +253,7 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     endpoint_begin();
     am_begin();
     connect_all();
-    network_must_progress();
+    query_network();
     launch_end(true);
     /* A waiting rank that has a core to itself seldom yields, because a third program would take
      * the core for a time slice. Other ranks need the core, and at times the thread that polls a

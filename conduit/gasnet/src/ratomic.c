@@ -65,10 +65,10 @@ static struct far_place target_of(gex_AD_t ad, gex_Rank_t rank, void *target, ge
         }                                                                                           \
         BAD_OP(op);                                                                                 \
     }
-/* An atomic on memory that this process does not map, also behind a wire. Operands and the result,
- * the word's old value, are bit patterns. */
-static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_t op, uint64_t operand,
-                            uint64_t operand2) {
+/* An atomic on memory that this process does not map, also behind a wire. Operands are bit
+ * patterns. `result`: NULL, or where the word's old value goes. */
+static llcl_atomic_params_t far_atomic(const struct far_place *word, uint32_t type, gex_OP_t op, uint64_t operand,
+                                       uint64_t operand2, void *result) {
     static const struct {
         gex_OP_t op;
         uint32_t llcl;
@@ -78,10 +78,6 @@ static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_
                {GEX_OP_XOR, LLCL_OP_XOR}, {GEX_OP_SET, LLCL_OP_SWAP}, {GEX_OP_GET, LLCL_OP_LOAD},
                {GEX_OP_CAS, LLCL_OP_COMPARE_SWAP}};
     llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
-    union {
-        uint64_t wide;
-        uint32_t narrow;
-    } was = {0};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         params.op = ops[i].op == op ? ops[i].llcl : params.op;
     }
@@ -93,16 +89,20 @@ static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_
     params.type = type;
     params.operand = op == GEX_OP_CAS ? operand2 : operand;
     params.compare = operand;
-    params.result = &was;
-    must(llcl_atomic(job.context, &params), "an atomic on a segment that is not mapped here");
-    return type == LLCL_TYPE_I32 || type == LLCL_TYPE_U32 || type == LLCL_TYPE_F32 ? was.narrow : was.wide;
+    params.result = result;
+    return params;
 }
-/* Compare-and-swap exchanges the word as a bit pattern, so one loop serves integers and
+
+static unsigned category_of(gex_OP_t op) { return op == GEX_OP_SET ? PUTS : op == GEX_OP_GET ? GETS : RMWS; }
+
+/* operate_*: executes an atomic on mapped memory. Fills `far` in and returns false if the memory is
+ * not mapped. Compare-and-swap exchanges the word as a bit pattern, so one loop serves integers and
  * floating-point numbers. Integer additions, the most frequent ones, use the processor's
  * fetch-add. */
 #define OPERATE(NAME, type, llcl, bits, is_integer)                                                 \
-    int gex_AD_OpNBI_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,  \
-                            type operand1, type operand2, gex_Flags_t flags) {                      \
+    static bool operate_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op, \
+                               type operand1, type operand2, gex_Flags_t flags,                     \
+                               llcl_atomic_params_t *far) {                                         \
         struct far_place at = target_of(ad, rank, target, op, GEX_DT_##NAME, sizeof(type), flags);  \
         bits *word = at.here;                                                                       \
         bits old, to, given;                                                                        \
@@ -113,8 +113,10 @@ static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_
         memcpy(&given, &value, sizeof given);                                                       \
         memcpy(&to, &operand2, sizeof to);                                                          \
         if (!word) {                                                                                \
-            old = (bits)far_operate(&at, llcl, plain, given, to);                                   \
-        } else if (plain == GEX_OP_CAS) {                                                           \
+            *far = far_atomic(&at, llcl, plain, given, to, fetches ? result : NULL);                \
+            return false;                                                                           \
+        }                                                                                           \
+        if (plain == GEX_OP_CAS) {                                                                  \
             old = given;                                                                            \
             __atomic_compare_exchange_n(word, &old, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
         } else if (is_integer && plain == GEX_OP_ADD) {                                             \
@@ -132,7 +134,22 @@ static uint64_t far_operate(const struct far_place *word, uint32_t type, gex_OP_
         if (fetches) {                                                                              \
             memcpy(result, &old, sizeof old);                                                       \
         }                                                                                           \
-        return 0;                                                                                   \
+        return true;                                                                                \
+    }                                                                                               \
+    int gex_AD_OpNBI_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target, gex_OP_t op,  \
+                            type operand1, type operand2, gex_Flags_t flags) {                      \
+        llcl_atomic_params_t far;                                                                   \
+        return !operate_##NAME(ad, result, rank, target, op, operand1, operand2, flags, &far) &&    \
+               !group_atomic(group_present(), &far, category_of(op), flags);                        \
+    }                                                                                               \
+    gex_Event_t gex_AD_OpNB_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target,        \
+                                   gex_OP_t op, type operand1, type operand2, gex_Flags_t flags) {  \
+        llcl_atomic_params_t far;                                                                   \
+        if (operate_##NAME(ad, result, rank, target, op, operand1, operand2, flags, &far)) {        \
+            return GEX_EVENT_INVALID;                                                               \
+        }                                                                                           \
+        struct group *group = group_new(true);                                                      \
+        return group_event_if(group_atomic(group, &far, RMWS, flags), group);                       \
     }
 NEXT(I32, int32_t, uint32_t, BITS)
 NEXT(U32, uint32_t, uint32_t, BITS)

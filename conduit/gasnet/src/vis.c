@@ -1,5 +1,5 @@
-/* Vector, indexed and strided accesses: loops of copies if the memory is mapped, otherwise loops of
- * puts and gets, which are under way together. */
+/* Vector, indexed and strided accesses: loops of copies if the memory is mapped, otherwise
+ * groups of puts and gets, which are under way together. */
 #include "internal.h"
 
 #include <string.h>
@@ -53,9 +53,38 @@ static void complete(gex_TM_t tm, gex_Rank_t rank) {
     }
 }
 
-static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const struct list *from) {
+/* What the parts of an access share. `group`: NULL if the segment is mapped, since no part begins
+ * then. */
+struct parts {
+    gex_TM_t tm;
+    gex_Rank_t rank;
+    struct group *group;
+    enum gexl_form form;
+    enum local local;
+};
+
+static struct parts begin(gex_TM_t tm, gex_Rank_t rank, enum gexl_form form, gex_Flags_t flags) {
+    struct parts parts = {tm, rank, NULL, form, flags & GEX_FLAG_ENABLE_LEAF_LC ? WHEN_COUNTED : AT_END};
+    if (rank < tm->size && far_of(&gexl_places(tm)[rank])) {
+        parts.group = form == GEXL_NBI ? group_present() : group_new(true);
+    }
+    return parts;
+}
+
+/* Returns the event of the access. A blocking access, or one whose peer is told, ends here. */
+static gex_Event_t end(const struct parts *parts) {
+    bool waits = parts->form == GEXL_BLOCKING || completion.handler;
+    unsigned rounds = 0;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    while (waits && parts->group && !(group_has_ended(parts->group, PUTS) && group_has_ended(parts->group, GETS))) {
+        gexl_pause(&rounds);
+    }
+    complete(parts->tm, parts->rank);
+    return parts->group && parts->form != GEXL_NBI ? group_event(parts->group) : GEX_EVENT_INVALID;
+}
+
+static gex_Event_t copy_lists(struct parts parts, const struct list *to, const struct list *from) {
     size_t i = 0, j = 0, in_to = 0, in_from = 0;
-    bool begun = false;
     if (total(to) != total(from)) {
         fatal("an access to %zu bytes from %zu bytes", total(to), total(from));
     }
@@ -65,8 +94,11 @@ static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const
         size_t size = room < have ? room : have;
         if (size) {
             char *destination = piece_at(to, i) + in_to, *source = piece_at(from, j) + in_from;
-            begun |= to->remote ? put_begin(tm, rank, destination, source, size)
-                                : get_begin(tm, destination, rank, source, size);
+            if (to->remote) {
+                group_put(parts.group, parts.tm, parts.rank, destination, source, size, parts.local, 0);
+            } else {
+                group_get(parts.group, parts.tm, destination, parts.rank, source, size, 0);
+            }
         }
         in_to += size;
         in_from += size;
@@ -77,45 +109,37 @@ static int copy_lists(gex_TM_t tm, gex_Rank_t rank, const struct list *to, const
             j++, in_from = 0;
         }
     }
-    if (begun) {
-        accesses_end(tm, rank);
-    }
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    complete(tm, rank);
-    return 0;
+    return end(&parts);
 }
 
-int gex_VIS_VectorPutBlocking(gex_TM_t tm, gex_Rank_t rank, size_t dst_count, gex_Memvec_t const dst[],
-                              size_t src_count, gex_Memvec_t const src[], gex_Flags_t flags) {
-    (void)flags;
-    return copy_lists(tm, rank, &(struct list){dst, NULL, 0, dst_count, true},
+gex_Event_t gexl_vector_put(enum gexl_form form, gex_TM_t tm, gex_Rank_t rank, size_t dst_count,
+                            gex_Memvec_t const dst[], size_t src_count, gex_Memvec_t const src[], gex_Flags_t flags) {
+    return copy_lists(begin(tm, rank, form, flags), &(struct list){dst, NULL, 0, dst_count, true},
                       &(struct list){src, NULL, 0, src_count, false});
 }
-int gex_VIS_VectorGetBlocking(gex_TM_t tm, size_t dst_count, gex_Memvec_t const dst[], gex_Rank_t rank,
-                              size_t src_count, gex_Memvec_t const src[], gex_Flags_t flags) {
-    (void)flags;
-    return copy_lists(tm, rank, &(struct list){dst, NULL, 0, dst_count, false},
+gex_Event_t gexl_vector_get(enum gexl_form form, gex_TM_t tm, size_t dst_count, gex_Memvec_t const dst[],
+                            gex_Rank_t rank, size_t src_count, gex_Memvec_t const src[], gex_Flags_t flags) {
+    return copy_lists(begin(tm, rank, form, flags), &(struct list){dst, NULL, 0, dst_count, false},
                       &(struct list){src, NULL, 0, src_count, true});
 }
-int gex_VIS_IndexedPutBlocking(gex_TM_t tm, gex_Rank_t rank, size_t dst_count, void *const dst[], size_t dst_size,
-                               size_t src_count, void *const src[], size_t src_size, gex_Flags_t flags) {
-    (void)flags;
-    return copy_lists(tm, rank, &(struct list){NULL, dst, dst_size, dst_count, true},
+gex_Event_t gexl_indexed_put(enum gexl_form form, gex_TM_t tm, gex_Rank_t rank, size_t dst_count, void *const dst[],
+                             size_t dst_size, size_t src_count, void *const src[], size_t src_size,
+                             gex_Flags_t flags) {
+    return copy_lists(begin(tm, rank, form, flags), &(struct list){NULL, dst, dst_size, dst_count, true},
                       &(struct list){NULL, src, src_size, src_count, false});
 }
-int gex_VIS_IndexedGetBlocking(gex_TM_t tm, size_t dst_count, void *const dst[], size_t dst_size, gex_Rank_t rank,
-                               size_t src_count, void *const src[], size_t src_size, gex_Flags_t flags) {
-    (void)flags;
-    return copy_lists(tm, rank, &(struct list){NULL, dst, dst_size, dst_count, false},
+gex_Event_t gexl_indexed_get(enum gexl_form form, gex_TM_t tm, size_t dst_count, void *const dst[], size_t dst_size,
+                             gex_Rank_t rank, size_t src_count, void *const src[], size_t src_size,
+                             gex_Flags_t flags) {
+    return copy_lists(begin(tm, rank, form, flags), &(struct list){NULL, dst, dst_size, dst_count, false},
                       &(struct list){NULL, src, src_size, src_count, true});
 }
 
 #define LEVELS 64
 enum carrier { COPY, PUT, GET };
-/* A strided access. PUT and GET use `tm` and `rank`; COPY is for mapped memory. */
+/* A strided access. PUT and GET begin parts; COPY is for mapped memory. */
 struct grid {
-    gex_TM_t tm;
-    gex_Rank_t rank;
+    const struct parts *parts;
     enum carrier carrier;
     char *to;
     const char *from;
@@ -125,14 +149,13 @@ struct grid {
     size_t levels;
 };
 
-/* Returns whether the element is there only after accesses_end(). */
-static bool copy_element(const struct grid *g, char *to, const char *from) {
-    if (g->carrier == COPY) {
-        memcpy(to, from, g->element);
-        return false;
+static void copy_element(const struct grid *g, char *to, const char *from) {
+    const struct parts *parts = g->parts;
+    switch (g->carrier) {
+    case COPY: memcpy(to, from, g->element); break;
+    case PUT: group_put(parts->group, parts->tm, parts->rank, to, from, g->element, parts->local, 0); break;
+    case GET: group_get(parts->group, parts->tm, to, parts->rank, from, g->element, 0); break;
     }
-    return g->carrier == PUT ? put_begin(g->tm, g->rank, to, from, g->element)
-                             : get_begin(g->tm, to, g->rank, from, g->element);
 }
 
 /* Copies a row of level 0 at a time. at[level] counts the rows of the outer levels; a count that is
@@ -142,10 +165,9 @@ static void copy_grid(const struct grid *g) {
     ptrdiff_t to_step = g->levels ? g->to_strides[0] : 0, from_step = g->levels ? g->from_strides[0] : 0;
     char *to = g->to;
     const char *from = g->from;
-    bool begun = false;
     for (;;) {
         for (size_t i = 0; i < row; i++) {
-            begun |= copy_element(g, to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step);
+            copy_element(g, to + (ptrdiff_t)i * to_step, from + (ptrdiff_t)i * from_step);
         }
         size_t level = 1;
         while (level < g->levels && ++at[level] == g->count[level]) {
@@ -159,9 +181,6 @@ static void copy_grid(const struct grid *g) {
         }
         to += g->to_strides[level];
         from += g->from_strides[level];
-    }
-    if (begun) {
-        accesses_end(g->tm, g->rank);
     }
 }
 
@@ -204,29 +223,28 @@ static char *reach(gex_TM_t tm, gex_Rank_t rank, char *start, const ptrdiff_t *s
     return here ? here + (start - low) : NULL;
 }
 
-int gex_VIS_StridedPutBlocking(gex_TM_t tm, gex_Rank_t rank, void *dst, const ptrdiff_t dst_strides[], void *src,
-                               const ptrdiff_t src_strides[], size_t element, const size_t count[], size_t levels,
-                               gex_Flags_t flags) {
-    (void)flags;
+gex_Event_t gexl_strided_put(enum gexl_form form, gex_TM_t tm, gex_Rank_t rank, void *dst,
+                             const ptrdiff_t dst_strides[], void *src, const ptrdiff_t src_strides[], size_t element,
+                             const size_t count[], size_t levels, gex_Flags_t flags) {
+    struct parts parts = {.tm = tm, .rank = rank, .form = form};
     if (!is_empty(element, count, levels)) {
+        parts = begin(tm, rank, form, flags);
         char *to = reach(tm, rank, dst, dst_strides, count, levels, element);
-        copy_grid(&(struct grid){tm, rank, to ? COPY : PUT, to ? to : dst, src, dst_strides, src_strides, element,
-                                 count, levels});
+        copy_grid(&(struct grid){&parts, to ? COPY : PUT, to ? to : dst, src, dst_strides, src_strides, element, count,
+                                 levels});
     }
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    complete(tm, rank);
-    return 0;
+    return end(&parts);
 }
 
-int gex_VIS_StridedGetBlocking(gex_TM_t tm, void *dst, const ptrdiff_t dst_strides[], gex_Rank_t rank, void *src,
-                               const ptrdiff_t src_strides[], size_t element, const size_t count[], size_t levels,
-                               gex_Flags_t flags) {
-    (void)flags;
+gex_Event_t gexl_strided_get(enum gexl_form form, gex_TM_t tm, void *dst, const ptrdiff_t dst_strides[],
+                             gex_Rank_t rank, void *src, const ptrdiff_t src_strides[], size_t element,
+                             const size_t count[], size_t levels, gex_Flags_t flags) {
+    struct parts parts = {.tm = tm, .rank = rank, .form = form};
     if (!is_empty(element, count, levels)) {
+        parts = begin(tm, rank, form, flags);
         const char *from = reach(tm, rank, src, src_strides, count, levels, element);
-        copy_grid(&(struct grid){tm, rank, from ? COPY : GET, dst, from ? from : src, dst_strides, src_strides,
-                                 element, count, levels});
+        copy_grid(&(struct grid){&parts, from ? COPY : GET, dst, from ? from : src, dst_strides, src_strides, element,
+                                 count, levels});
     }
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    return 0;
+    return end(&parts);
 }

@@ -1,8 +1,8 @@
 /* Does a job end with the code that gasnet_exit gets: from all ranks, from one, in a handler, by a
  * return from main, in a signal handler, twice because a signal interrupts gasnet_exit? Does a
  * signal that ends the job run the client's handler of SIGQUIT? With GASNET_CATCH_EXIT=0, does the
- * job go on when one rank calls exit() alone? The first argument chooses the case. tests/run checks
- * the exit code. */
+ * job go on when one rank calls exit() alone, and do accesses of an exit handler return? The first
+ * argument chooses the case. tests/run checks the exit code. */
 #include "t.h"
 #include <pthread.h>
 #include <signal.h>
@@ -44,10 +44,27 @@ static int go_on(void) {
     return me < all - 1 ? 3 : 0;
 }
 
+/* It was registered before gex_Client_Init, so it runs when this rank has left. */
+static void late(void) {
+    static char bytes[1000];
+    unsigned next = (me + all / 2) % all; /* on another node: the end unmaps the segments of this one */
+    char *there = base_of(next);
+    gex_Event_t local, root = gex_RMA_PutNB(tm, next, there, bytes, sizeof bytes, &local, 0);
+    gex_Event_Wait(local);
+    gex_Event_Wait(root);
+    gex_RMA_GetNBI(tm, bytes, next, there, 8, 0);
+    gex_NBI_Wait(GEX_EC_ALL, 0);
+    gasnet_memset(next, there, 1, 5000);
+    fprintf(stderr, "late accesses have returned\n");
+}
+
 int main(int argc, char **argv) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
     const char *how = argc > 1 ? argv[1] : "all";
     signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore SIGINT, and the conduit does not change that */
+    if (!strcmp(how, "late")) {
+        atexit(late);
+    }
     begin(table, 1);
     if (!strcmp(how, "told")) {
         signal(SIGQUIT, told);
@@ -76,6 +93,8 @@ int main(int argc, char **argv) {
         }
     } else if (!strcmp(how, "return")) {
         return 5;
+    } else if (!strcmp(how, "late")) {
+        return 0;
     } else if (!strcmp(how, "alone")) {
         return go_on();
     }

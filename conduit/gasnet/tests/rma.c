@@ -2,13 +2,14 @@
 #include "t.h"
 
 static void put_as(int form, unsigned to, void *at, unsigned char *from, size_t size) {
-    gex_Event_t local = GEX_EVENT_NO_OP;
+    gex_Event_t root, local = GEX_EVENT_NO_OP;
     switch (form) {
     case 0: gex_RMA_PutBlocking(tm, to, at, from, size, 0); break;
     case 1: gex_Event_Wait(gex_RMA_PutNB(tm, to, at, from, size, GEX_EVENT_DEFER, 0)); break;
     case 2:
-        gex_Event_Wait(gex_RMA_PutNB(tm, to, at, from, size, &local, 0));
-        CHECK(local == GEX_EVENT_INVALID);
+        root = gex_RMA_PutNB(tm, to, at, from, size, &local, 0);
+        CHECK(local != GEX_EVENT_NO_OP);
+        gex_Event_Wait(local), gex_Event_Wait(root);
         break;
     case 3: gex_RMA_PutNBI(tm, to, at, from, size, GEX_EVENT_GROUP, 0), gex_NBI_Wait(GEX_EC_ALL, 0); break;
     case 4: gasnet_put(to, at, from, size); break;

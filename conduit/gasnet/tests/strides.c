@@ -68,8 +68,18 @@ static void lists(void) {
     }
 }
 
+/* The other arguments of an access without elements count for nothing. */
+static void empty(void) {
+    const ptrdiff_t strides[] = {8};
+    const size_t none[] = {0}, one[] = {1};
+    gex_VIS_StridedPutBlocking(GEX_TM_INVALID, 0, NULL, strides, NULL, strides, 8, none, 1, 0);
+    gex_VIS_StridedGetNBI(GEX_TM_INVALID, NULL, strides, 0, NULL, strides, 0, one, 1, 0);
+    gex_Event_Wait(gex_VIS_StridedGetNB(GEX_TM_INVALID, NULL, strides, 0, NULL, strides, 8, none, 1, 0));
+}
+
 int main(void) {
     begin(NULL, 0);
+    empty();
     next = (me + 1) % all;
     there = base_of(next) + 4096;
     for (size_t i = 0; i < sizeof local; i++) {

@@ -1,9 +1,10 @@
 /* Puts and gets of GASNet-EX, inlined. Included by gasnetex.h, inside its extern "C".
  *
- * Each rank maps the segments that libllcl has allocated at ranks of its node, so an access to them
- * is a copy by the caller. gexl_put and gexl_get do all others: to other nodes, to a client's own
- * memory, of 0 bytes, and to addresses outside of a segment. Every access is done when its call
- * returns, so its event is GEX_EVENT_INVALID. */
+ * Each rank maps the segments that libllcl has allocated at ranks of its node, so an access to
+ * them is a copy by the caller. gexl_put and gexl_get do all others: to other nodes, to a
+ * client's own memory, of 0 bytes, and to addresses outside of a segment. An access by the
+ * caller is done when its call returns, so its event is GEX_EVENT_INVALID. The NB and NBI forms of
+ * all other accesses may still be under way when their call returns. */
 #include <string.h>
 
 static inline const struct gexl_place *gexl_places(gex_TM_t tm) {
@@ -61,6 +62,13 @@ static inline void gexl_read(void *to, const unsigned char *from, size_t size) {
 /* Accesses to memory that is not mapped here. They end the job if the bytes are in no segment. */
 void gexl_put(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size);
 void gexl_get(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size);
+gex_Event_t gexl_put_nb(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
+                        gex_Event_t *lc, gex_Flags_t flags);
+gex_Event_t gexl_get_nb(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size,
+                        gex_Flags_t flags);
+int gexl_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size, gex_Event_t *lc,
+                 gex_Flags_t flags);
+int gexl_get_nbi(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size, gex_Flags_t flags);
 void gexl_set(gex_TM_t tm, gex_Rank_t rank, void *destination, int value, size_t size);
 
 /* Local completion is immediate: if `lc` is the address of an event, that event has happened. */
@@ -70,14 +78,18 @@ static inline void gexl_ended(gex_Event_t *lc) {
     }
 }
 
+static inline void gexl_store(void *to, const void *source, size_t size) {
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(to, source, size);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
 static inline int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source,
                                       size_t size, gex_Flags_t flags) {
     unsigned char *to;
     (void)flags;
     if (GASNETT_PREDICT_TRUE(gexl_mapped(tm, rank, destination, size, &to))) {
-        __atomic_thread_fence(__ATOMIC_RELEASE);
-        memcpy(to, source, size);
-        __atomic_thread_fence(__ATOMIC_RELEASE);
+        gexl_store(to, source, size);
     } else {
         gexl_put(tm, rank, destination, source, size);
     }
@@ -85,14 +97,22 @@ static inline int gex_RMA_PutBlocking(gex_TM_t tm, gex_Rank_t rank, void *destin
 }
 static inline int gex_RMA_PutNBI(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
                                  gex_Event_t *lc, gex_Flags_t flags) {
-    gexl_ended(lc);
-    return gex_RMA_PutBlocking(tm, rank, destination, source, size, flags);
+    unsigned char *to;
+    if (GASNETT_PREDICT_TRUE(gexl_mapped(tm, rank, destination, size, &to))) {
+        gexl_store(to, source, size);
+        return 0;
+    }
+    return gexl_put_nbi(tm, rank, destination, source, size, lc, flags);
 }
 static inline gex_Event_t gex_RMA_PutNB(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source,
                                         size_t size, gex_Event_t *lc, gex_Flags_t flags) {
-    gexl_ended(lc);
-    gex_RMA_PutBlocking(tm, rank, destination, source, size, flags);
-    return GEX_EVENT_INVALID;
+    unsigned char *to;
+    if (GASNETT_PREDICT_TRUE(gexl_mapped(tm, rank, destination, size, &to))) {
+        gexl_store(to, source, size);
+        gexl_ended(lc);
+        return GEX_EVENT_INVALID;
+    }
+    return gexl_put_nb(tm, rank, destination, source, size, lc, flags);
 }
 static inline int gex_RMA_GetBlocking(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,
                                       gex_Flags_t flags) {
@@ -107,12 +127,21 @@ static inline int gex_RMA_GetBlocking(gex_TM_t tm, void *destination, gex_Rank_t
 }
 static inline int gex_RMA_GetNBI(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,
                                  gex_Flags_t flags) {
-    return gex_RMA_GetBlocking(tm, destination, rank, source, size, flags);
+    unsigned char *from;
+    if (GASNETT_PREDICT_TRUE(gexl_mapped(tm, rank, source, size, &from))) {
+        gexl_read(destination, from, size);
+        return 0;
+    }
+    return gexl_get_nbi(tm, destination, rank, source, size, flags);
 }
 static inline gex_Event_t gex_RMA_GetNB(gex_TM_t tm, void *destination, gex_Rank_t rank, void *source, size_t size,
                                         gex_Flags_t flags) {
-    gex_RMA_GetBlocking(tm, destination, rank, source, size, flags);
-    return GEX_EVENT_INVALID;
+    unsigned char *from;
+    if (GASNETT_PREDICT_TRUE(gexl_mapped(tm, rank, source, size, &from))) {
+        gexl_read(destination, from, size);
+        return GEX_EVENT_INVALID;
+    }
+    return gexl_get_nb(tm, destination, rank, source, size, flags);
 }
 
 /* A value's low-order bytes travel. */
@@ -125,12 +154,11 @@ static inline int gex_RMA_PutBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *des
 }
 static inline int gex_RMA_PutNBIVal(gex_TM_t tm, gex_Rank_t rank, void *destination, gex_RMA_Value_t value,
                                     size_t size, gex_Flags_t flags) {
-    return gex_RMA_PutBlocking(tm, rank, destination, &value, size, flags);
+    return gex_RMA_PutNBI(tm, rank, destination, &value, size, GEX_EVENT_NOW, flags);
 }
 static inline gex_Event_t gex_RMA_PutNBVal(gex_TM_t tm, gex_Rank_t rank, void *destination, gex_RMA_Value_t value,
                                            size_t size, gex_Flags_t flags) {
-    gex_RMA_PutBlocking(tm, rank, destination, &value, size, flags);
-    return GEX_EVENT_INVALID;
+    return gex_RMA_PutNB(tm, rank, destination, &value, size, GEX_EVENT_NOW, flags);
 }
 static inline gex_RMA_Value_t gex_RMA_GetBlockingVal(gex_TM_t tm, gex_Rank_t rank, void *source, size_t size,
                                                      gex_Flags_t flags) {
@@ -156,21 +184,9 @@ static inline void gex_Event_Wait(gex_Event_t event) {
         gasnet_AMPoll();
     }
 }
-static inline gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t category) {
-    (void)root;
-    (void)category;
-    return GEX_EVENT_INVALID;
-}
-static inline int gex_NBI_Test(gex_EC_t mask, gex_Flags_t flags) {
-    (void)mask;
-    (void)flags;
-    return GASNET_OK;
-}
-static inline void gex_NBI_Wait(gex_EC_t mask, gex_Flags_t flags) {
-    (void)mask;
-    (void)flags;
-    gasnet_AMPoll();
-}
+gex_Event_t gex_Event_QueryLeaf(gex_Event_t root, gex_EC_t category);
+int gex_NBI_Test(gex_EC_t mask, gex_Flags_t flags);
+void gex_NBI_Wait(gex_EC_t mask, gex_Flags_t flags);
 /* A nested access region ends the job. */
 void gex_NBI_BeginAccessRegion(gex_Flags_t flags);
 gex_Event_t gex_NBI_EndAccessRegion(gex_Flags_t flags);

@@ -8,18 +8,16 @@ static inline void gasnet_put_bulk(gasnet_node_t rank, void *destination, void *
     gex_RMA_PutBlocking(gexl_world, rank, destination, source, size, 0);
 }
 static inline void gasnet_put_nbi(gasnet_node_t rank, void *destination, void *source, size_t size) {
-    gex_RMA_PutBlocking(gexl_world, rank, destination, source, size, 0);
+    gex_RMA_PutNBI(gexl_world, rank, destination, source, size, GEX_EVENT_NOW, 0);
 }
 static inline void gasnet_put_nbi_bulk(gasnet_node_t rank, void *destination, void *source, size_t size) {
-    gex_RMA_PutBlocking(gexl_world, rank, destination, source, size, 0);
+    gex_RMA_PutNBI(gexl_world, rank, destination, source, size, GEX_EVENT_DEFER, 0);
 }
 static inline gasnet_handle_t gasnet_put_nb(gasnet_node_t rank, void *destination, void *source, size_t size) {
-    gex_RMA_PutBlocking(gexl_world, rank, destination, source, size, 0);
-    return GASNET_INVALID_HANDLE;
+    return gex_RMA_PutNB(gexl_world, rank, destination, source, size, GEX_EVENT_NOW, 0);
 }
 static inline gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t rank, void *destination, void *source, size_t size) {
-    gex_RMA_PutBlocking(gexl_world, rank, destination, source, size, 0);
-    return GASNET_INVALID_HANDLE;
+    return gex_RMA_PutNB(gexl_world, rank, destination, source, size, GEX_EVENT_DEFER, 0);
 }
 static inline void gasnet_get(void *destination, gasnet_node_t rank, void *source, size_t size) {
     gex_RMA_GetBlocking(gexl_world, destination, rank, source, size, 0);
@@ -28,18 +26,16 @@ static inline void gasnet_get_bulk(void *destination, gasnet_node_t rank, void *
     gex_RMA_GetBlocking(gexl_world, destination, rank, source, size, 0);
 }
 static inline void gasnet_get_nbi(void *destination, gasnet_node_t rank, void *source, size_t size) {
-    gex_RMA_GetBlocking(gexl_world, destination, rank, source, size, 0);
+    gex_RMA_GetNBI(gexl_world, destination, rank, source, size, 0);
 }
 static inline void gasnet_get_nbi_bulk(void *destination, gasnet_node_t rank, void *source, size_t size) {
-    gex_RMA_GetBlocking(gexl_world, destination, rank, source, size, 0);
+    gex_RMA_GetNBI(gexl_world, destination, rank, source, size, 0);
 }
 static inline gasnet_handle_t gasnet_get_nb(void *destination, gasnet_node_t rank, void *source, size_t size) {
-    gex_RMA_GetBlocking(gexl_world, destination, rank, source, size, 0);
-    return GASNET_INVALID_HANDLE;
+    return gex_RMA_GetNB(gexl_world, destination, rank, source, size, 0);
 }
 static inline gasnet_handle_t gasnet_get_nb_bulk(void *destination, gasnet_node_t rank, void *source, size_t size) {
-    gex_RMA_GetBlocking(gexl_world, destination, rank, source, size, 0);
-    return GASNET_INVALID_HANDLE;
+    return gex_RMA_GetNB(gexl_world, destination, rank, source, size, 0);
 }
 static inline void gasnet_memset(gasnet_node_t rank, void *destination, int value, size_t size) {
     unsigned char *to;
@@ -61,12 +57,11 @@ static inline void gasnet_put_val(gasnet_node_t rank, void *destination, gasnet_
     gex_RMA_PutBlockingVal(gexl_world, rank, destination, value, size, 0);
 }
 static inline void gasnet_put_nbi_val(gasnet_node_t rank, void *destination, gasnet_register_value_t value, size_t size) {
-    gex_RMA_PutBlockingVal(gexl_world, rank, destination, value, size, 0);
+    gex_RMA_PutNBIVal(gexl_world, rank, destination, value, size, 0);
 }
 static inline gasnet_handle_t gasnet_put_nb_val(gasnet_node_t rank, void *destination, gasnet_register_value_t value,
                                                 size_t size) {
-    gex_RMA_PutBlockingVal(gexl_world, rank, destination, value, size, 0);
-    return GASNET_INVALID_HANDLE;
+    return gex_RMA_PutNBVal(gexl_world, rank, destination, value, size, 0);
 }
 static inline gasnet_register_value_t gasnet_get_val(gasnet_node_t rank, void *source, size_t size) {
     return gex_RMA_GetBlockingVal(gexl_world, rank, source, size, 0);
@@ -90,12 +85,16 @@ static inline int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count) 
     gasnet_AMPoll();
     return gex_Event_TestAll(handles, count, 0) ? GASNET_ERR_NOT_READY : GASNET_OK;
 }
+static inline int gexl_try_syncnbi(gex_EC_t mask) {
+    gasnet_AMPoll();
+    return gex_NBI_Test(mask, 0) ? GASNET_ERR_NOT_READY : GASNET_OK;
+}
 #define gasnet_wait_syncnb(handle) gex_Event_Wait(handle)
 #define gasnet_wait_syncnb_some(handles, count) gex_Event_WaitSome((handles), (count), 0)
 #define gasnet_wait_syncnb_all(handles, count) gex_Event_WaitAll((handles), (count), 0)
-#define gasnet_try_syncnbi_puts() gasnet_AMPoll()
-#define gasnet_try_syncnbi_gets() gasnet_AMPoll()
-#define gasnet_try_syncnbi_all() gasnet_AMPoll()
+#define gasnet_try_syncnbi_puts() gexl_try_syncnbi(GEX_EC_PUT)
+#define gasnet_try_syncnbi_gets() gexl_try_syncnbi(GEX_EC_GET)
+#define gasnet_try_syncnbi_all() gexl_try_syncnbi(GEX_EC_ALL)
 #define gasnet_wait_syncnbi_puts() gex_NBI_Wait(GEX_EC_PUT, 0)
 #define gasnet_wait_syncnbi_gets() gex_NBI_Wait(GEX_EC_GET, 0)
 #define gasnet_wait_syncnbi_all() gex_NBI_Wait(GEX_EC_ALL, 0)
@@ -103,45 +102,39 @@ static inline int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count) 
 #define gasnet_end_nbi_accessregion() gex_NBI_EndAccessRegion(0)
 
 /* Vector, indexed and strided accesses. gasnet_memvec_t and gex_Memvec_t have the same layout. */
-#define GEXL_VIS1(suffix, result, end)                                                                           \
+#define GEXL_VIS1(suffix, form, result, how)                                                                     \
     static inline result gasnet_putv##suffix(gasnet_node_t rank, size_t dst_count, gasnet_memvec_t const dst[],  \
                                              size_t src_count, gasnet_memvec_t const src[]) {                    \
-        gex_VIS_VectorPutBlocking(gexl_world, rank, dst_count, (gex_Memvec_t const *)(const void *)dst,          \
+        how gex_VIS_VectorPut##form(gexl_world, rank, dst_count, (gex_Memvec_t const *)(const void *)dst,          \
                                   src_count, (gex_Memvec_t const *)(const void *)src, 0);                        \
-        end;                                                                                                     \
     }                                                                                                            \
     static inline result gasnet_getv##suffix(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t rank,  \
                                              size_t src_count, gasnet_memvec_t const src[]) {                    \
-        gex_VIS_VectorGetBlocking(gexl_world, dst_count, (gex_Memvec_t const *)(const void *)dst, rank,          \
+        how gex_VIS_VectorGet##form(gexl_world, dst_count, (gex_Memvec_t const *)(const void *)dst, rank,          \
                                   src_count, (gex_Memvec_t const *)(const void *)src, 0);                        \
-        end;                                                                                                     \
     }                                                                                                            \
     static inline result gasnet_puti##suffix(gasnet_node_t rank, size_t dst_count, void *const dst[],            \
                                              size_t dst_size, size_t src_count, void *const src[],               \
                                              size_t src_size) {                                                  \
-        gex_VIS_IndexedPutBlocking(gexl_world, rank, dst_count, dst, dst_size, src_count, src, src_size, 0);     \
-        end;                                                                                                     \
+        how gex_VIS_IndexedPut##form(gexl_world, rank, dst_count, dst, dst_size, src_count, src, src_size, 0);     \
     }                                                                                                            \
     static inline result gasnet_geti##suffix(size_t dst_count, void *const dst[], size_t dst_size,               \
                                              gasnet_node_t rank, size_t src_count, void *const src[],            \
                                              size_t src_size) {                                                  \
-        gex_VIS_IndexedGetBlocking(gexl_world, dst_count, dst, dst_size, rank, src_count, src, src_size, 0);     \
-        end;                                                                                                     \
+        how gex_VIS_IndexedGet##form(gexl_world, dst_count, dst, dst_size, rank, src_count, src, src_size, 0);     \
     }                                                                                                            \
     static inline result gasnet_puts##suffix(gasnet_node_t rank, void *dst, const size_t dst_strides[],          \
                                              void *src, const size_t src_strides[], const size_t count[],        \
                                              size_t levels) {                                                    \
-        gex_VIS_StridedPutBlocking(gexl_world, rank, dst, (const ptrdiff_t *)dst_strides, src,                   \
+        how gex_VIS_StridedPut##form(gexl_world, rank, dst, (const ptrdiff_t *)dst_strides, src,                   \
                                    (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);              \
-        end;                                                                                                     \
     }                                                                                                            \
     static inline result gasnet_gets##suffix(void *dst, const size_t dst_strides[], gasnet_node_t rank,          \
                                              void *src, const size_t src_strides[], const size_t count[],        \
                                              size_t levels) {                                                    \
-        gex_VIS_StridedGetBlocking(gexl_world, dst, (const ptrdiff_t *)dst_strides, rank, src,                   \
+        how gex_VIS_StridedGet##form(gexl_world, dst, (const ptrdiff_t *)dst_strides, rank, src,                   \
                                    (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);              \
-        end;                                                                                                     \
     }
-GEXL_VIS1(_bulk, void, return)
-GEXL_VIS1(_nbi_bulk, void, return)
-GEXL_VIS1(_nb_bulk, gasnet_handle_t, return GASNET_INVALID_HANDLE)
+GEXL_VIS1(_bulk, Blocking, void, (void))
+GEXL_VIS1(_nbi_bulk, NBI, void, (void))
+GEXL_VIS1(_nb_bulk, NB, gasnet_handle_t, return)
