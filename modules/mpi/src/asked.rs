@@ -19,6 +19,7 @@ pub enum End {
 ///
 /// A receive from any rank that had the error of a death, and later receives a message, returns
 /// that error with the message's status in Open MPI 5, which does not free the request then.
+#[inline(always)]
 pub fn test(
     handle: &mut ffi::MPI_Request,
     failures: &mut Failures,
@@ -27,19 +28,33 @@ pub fn test(
     // SAFETY: a request that MPI has not ended.
     let code = unsafe { ffi::MPI_Test(handle, &mut ended, status.as_mut_ptr()) };
     let ended = ended != 0;
-    if let Err(failure) = mpi::check("MPI_Test", code) {
-        let freed = is_null(*handle);
-        if !failures.excuse(ended || freed) {
-            return Err(failure);
-        }
-        if freed || !ended {
-            return Ok(freed.then_some(End::Dead));
-        }
-        // SAFETY: a request that has ended.
-        unsafe { ffi::MPI_Request_free(handle) };
+    if let Err(failure) = mpi::check("MPI_Test", code)
+        && let Some(end) = end_of_failed(handle, ended, failure, failures)?
+    {
+        return Ok(end);
     }
     // SAFETY: MPI writes a status for a request that has ended.
     Ok(ended.then(|| End::Well(unsafe { status.assume_init() })))
+}
+
+/// What an error of MPI_Test says of the request. None: the request has ended well.
+#[cold]
+fn end_of_failed(
+    handle: &mut ffi::MPI_Request,
+    ended: bool,
+    failure: Failure,
+    failures: &mut Failures,
+) -> Result<Option<Option<End>>, Failure> {
+    let freed = is_null(*handle);
+    if !failures.excuse(ended || freed) {
+        return Err(failure);
+    }
+    if freed || !ended {
+        return Ok(Some(freed.then_some(End::Dead)));
+    }
+    // SAFETY: a request that has ended.
+    unsafe { ffi::MPI_Request_free(handle) };
+    Ok(None)
 }
 
 /// Requests about which MPI_Testsome is asked. The arrays are kept for their memory.

@@ -79,7 +79,7 @@ impl MpiLane {
                 }
             }
             self.abandon_served(peer);
-            self.events.push_back(Event::about(Event::UNFENCEABLE, peer));
+            self.requests.events.push_back(Event::about(Event::UNFENCEABLE, peer));
             self.serve_deferred();
         }
     }

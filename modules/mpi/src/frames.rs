@@ -39,7 +39,7 @@ impl MpiLane {
                 frames.len() - 1
             }
         };
-        self.events.push_back(Event {
+        self.requests.events.push_back(Event {
             class,
             frame: number as u64,
             bytes: start,

@@ -6,7 +6,7 @@ use crate::frames::Received;
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
-use crate::requests::{ANSWERS, Ended, REQUESTS, Requests, Single};
+use crate::requests::{ANSWERS, Came, Ended, REQUESTS, Requests, Single};
 use crate::table::{Card, Command, Event, Host, Piece, Status};
 use crate::unsent::{Unsent, Write};
 use std::collections::VecDeque;
@@ -68,7 +68,7 @@ impl Shared {
         }
         lane.requests.take_back();
         lane.waiting.clear();
-        lane.events.clear();
+        lane.requests.events.clear();
         lane.words.clear();
         // An earlier failure may have been among the events.
         lane.failed = false;
@@ -126,8 +126,6 @@ pub struct MpiLane {
     pub(crate) requests: Requests,
     pub(crate) remote: Remote,
     pub(crate) unsent: Unsent,
-    /// Events that poll() has not returned yet.
-    pub(crate) events: VecDeque<Event>,
     /// If only one thread may call MPI: the commands that other threads have posted, and the dead
     /// peers for which they have asked for a fence.
     waiting: VecDeque<Waiting>,
@@ -157,7 +155,6 @@ impl MpiLane {
             requests: Requests::new(communicator)?,
             remote: Remote::default(),
             unsent: Unsent::default(),
-            events: VecDeque::new(),
             waiting: VecDeque::new(),
             fences: Vec::new(),
             received: Received::default(),
@@ -187,7 +184,7 @@ impl MpiLane {
         if !self.failed && !self.ended {
             self.failed = true;
             crate::say(self.host, why);
-            self.events.push_back(Event { status, ..Event::about(Event::DEVICE, 0) });
+            self.requests.events.push_back(Event { status, ..Event::about(Event::DEVICE, 0) });
         }
     }
 
@@ -204,7 +201,7 @@ impl MpiLane {
         if card != Card::of(peer) {
             return Status::ERR_INVALID;
         }
-        self.events.push_back(Event::about(Event::CONNECTED, peer));
+        self.requests.events.push_back(Event::about(Event::CONNECTED, peer));
         Status::OK
     }
 
@@ -296,7 +293,11 @@ impl MpiLane {
         self.waiting = others;
         let of_dead: VecDeque<Waiting> = of_dead;
         for tag in of_dead.into_iter().map(|it| it.command.tag) {
-            self.events.push_back(Event { tag, status, ..Event::about(Event::DONE, peer) });
+            self.requests.events.push_back(Event {
+                tag,
+                status,
+                ..Event::about(Event::DONE, peer)
+            });
         }
     }
 
@@ -311,28 +312,31 @@ impl MpiLane {
 
     /// Lets MPI progress, and handles each send and receive that MPI has ended.
     pub(crate) fn advance(&mut self) {
-        if let Err((status, why)) = self.requests.test() {
-            return self.tell_failure(status, &why);
+        match self.requests.test() {
+            Ok(Some(came)) => self.came(came),
+            Ok(None) => {}
+            Err((status, why)) => return self.tell_failure(status, &why),
         }
         while let Some(ended) = self.requests.ended.pop_front() {
             match ended {
-                Ended::Came(came) => match came.class {
-                    REQUESTS => self.requested(came),
-                    ANSWERS => self.answered(came),
-                    _ => self.frame(came),
-                },
-                Ended::Single { single: Single::Frame { tag, peer }, cancelled } => {
-                    let status = if cancelled { Status::ERR_PEER_DEAD } else { Status::OK };
-                    self.events.push_back(Event { tag, status, ..Event::about(Event::DONE, peer) });
-                }
+                Ended::Came(came) => self.came(came),
                 Ended::Single { single, cancelled } => self.transferred(single, cancelled),
             }
         }
         if self.requests.failures.has_news() {
             for peer in self.requests.failures.take() {
                 let status = Status::ERR_PEER_DEAD;
-                self.events.push_back(Event { status, ..Event::about(Event::LOST, peer) });
+                self.requests.events.push_back(Event { status, ..Event::about(Event::LOST, peer) });
             }
+        }
+    }
+
+    #[inline]
+    fn came(&mut self, came: Came) {
+        match came.class {
+            REQUESTS => self.requested(came),
+            ANSWERS => self.answered(came),
+            _ => self.frame(came),
         }
     }
 
@@ -347,7 +351,7 @@ impl MpiLane {
             event.frame = self.unsent.number(Write { peer, number: index, fetches });
             self.words.push_back(words);
         }
-        self.events.push_back(event);
+        self.requests.events.push_back(event);
         answers
     }
 
@@ -360,7 +364,7 @@ impl MpiLane {
         if may_call && !self.is_over() {
             self.catch_up();
             self.send_answers();
-            if self.events.is_empty() {
+            if self.requests.events.is_empty() {
                 self.advance();
             }
         }
@@ -368,19 +372,20 @@ impl MpiLane {
             self.end_fences();
         }
         self.returned.clear();
-        if self.events.is_empty() {
-            return 0;
-        }
-        let count = events.len().min(self.events.len());
-        self.short_sleeps = 0;
-        for (place, event) in events.iter_mut().zip(self.events.drain(..count)) {
+        let mut count = 0;
+        for place in events {
+            let Some(event) = self.requests.events.pop_front() else { break };
             if event.event == Event::NOTICE && event.size > 0 {
                 self.returned.extend(self.words.pop_front());
                 self.unsent.open += 1;
             }
             *place = event;
+            count += 1;
         }
-        count as u32
+        if count > 0 {
+            self.short_sleeps = 0;
+        }
+        count
     }
 
     /// Whether the lane makes no further calls of MPI.

@@ -366,7 +366,7 @@ impl MpiLane {
         let place = self.remote.operations.get_mut(number as usize);
         if let Some(Operation { tag, peer, fetched, .. }) = place.and_then(Option::take) {
             self.remote.free.push(number);
-            self.events.push_back(Event {
+            self.requests.events.push_back(Event {
                 tag,
                 status,
                 fetched,
@@ -391,12 +391,12 @@ impl MpiLane {
             }
             Single::Served { peer, region } => {
                 self.remote.release(Some(region));
-                self.events.push_back(Event::about(Event::SERVED, peer));
+                self.requests.events.push_back(Event::about(Event::SERVED, peer));
             }
             Single::Stored { peer, index, region, notice } => {
                 let status = if region.is_some() { Status::OK } else { Status::ERR_KEY };
                 self.remote.release(region);
-                self.events.push_back(Event::about(Event::SERVED, peer));
+                self.requests.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
                     let notice = notice.filter(|_| status == Status::OK);
                     let answers = notice.is_some_and(|notice| self.notice((peer, index), *notice));

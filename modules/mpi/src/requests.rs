@@ -12,6 +12,7 @@ use crate::calls::{begin_receive, take_back};
 use crate::failures::Failures;
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
+use crate::table::{Event, Status};
 use mpi_sys as ffi;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -115,8 +116,11 @@ pub struct Requests {
     unasked: usize,
     /// How many singles are frames.
     pub frames: usize,
-    /// The requests that have ended, for the caller of test(), which takes them out.
+    /// The requests that have ended, for the caller of test(), which takes them out. The ends of
+    /// frames are events at once.
     pub ended: VecDeque<Ended>,
+    /// Events that the lane has not returned to libllcl yet.
+    pub events: VecDeque<Event>,
     pub failures: Failures,
     /// How often test() was called.
     turns: u32,
@@ -139,6 +143,7 @@ impl Requests {
             unasked: 0,
             frames: 0,
             ended: VecDeque::new(),
+            events: VecDeque::new(),
             failures: Failures::new(communicator.handle),
             communicator,
             turns: 0,
@@ -307,7 +312,17 @@ impl Requests {
     }
 
     fn has_ended(&mut self, single: Single, cancelled: bool) {
-        self.ended.push_back(Ended::Single { single, cancelled });
+        match single {
+            Single::Frame { tag, peer } => self.has_sent(tag, peer, cancelled),
+            single => self.ended.push_back(Ended::Single { single, cancelled }),
+        }
+    }
+
+    /// MPI has ended the send of a frame.
+    #[inline]
+    fn has_sent(&mut self, tag: u64, peer: u32, cancelled: bool) {
+        let status = if cancelled { Status::ERR_PEER_DEAD } else { Status::OK };
+        self.events.push_back(Event { tag, status, ..Event::about(Event::DONE, peer) });
     }
 
     /// Removes a single that MPI has ended.

@@ -119,7 +119,7 @@ impl MpiLane {
         } else {
             self.send_answer(peer, answer);
         }
-        self.events.push_back(Event::about(Event::SERVED, peer));
+        self.requests.events.push_back(Event::about(Event::SERVED, peer));
     }
 
     /// Adds an entry to an answer, with `size` bytes from `place`. Sends the answer and begins

@@ -26,6 +26,6 @@ impl MpiLane {
     /// Whether the next poll() has an event without a call of MPI, or an answer to send.
     fn must_poll(&self) -> bool {
         let sends = !self.unsent.is_empty() && !self.is_over() && self.requests.may_call();
-        sends || !self.events.is_empty()
+        sends || !self.requests.events.is_empty()
     }
 }

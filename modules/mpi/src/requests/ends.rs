@@ -15,35 +15,37 @@ const OTHERS: u32 = 8;
 const ALL: u32 = 64;
 
 impl Requests {
-    /// Adds the requests that have ended to `ended`. MPI progresses inside this call.
-    pub fn test(&mut self) -> Result<(), Failure> {
+    /// Adds the requests that have ended to `ended`, and the ends of frames to `events`. Returns the
+    /// message of the oldest receive if that has ended; it came before those in `ended`. MPI
+    /// progresses inside this call.
+    #[inline(always)]
+    pub fn test(&mut self) -> Result<Option<Came>, Failure> {
         self.fill()?;
         self.turns = self.turns.wrapping_add(1);
         let every = self.turns.is_multiple_of(OTHERS);
         // The caller handles a message before it asks again: each question takes as long as the
         // rest of the message's way.
-        if self.test_front()? && !every {
-            return Ok(());
+        let front = self.test_front()?;
+        if front.is_some() && !every {
+            return Ok(front);
         }
         self.test_unasked()?;
         if every || !self.handles.is_empty() || !self.overtaken.is_empty() {
             let most = if self.turns.is_multiple_of(ALL) { RECEIVES } else { HEADS };
             self.test_all(most.min(self.receives.len()))?;
         }
-        Ok(())
+        Ok(front)
     }
 
-    /// Asks for the receive that MPI matches next, and returns whether it has ended. Unlike
-    /// MPI_Testsome, MPI_Test looks again after it has made progress in Open MPI.
-    fn test_front(&mut self) -> Result<bool, Failure> {
-        let Some(front) = self.receives.front_mut() else { return Ok(false) };
+    /// Asks for the receive that MPI matches next, and returns its message. Unlike MPI_Testsome,
+    /// MPI_Test looks again after it has made progress in Open MPI.
+    #[inline(always)]
+    fn test_front(&mut self) -> Result<Option<Came>, Failure> {
+        let Some(front) = self.receives.front_mut() else { return Ok(None) };
         let Some(end) = asked::test(&mut front.handle, &mut self.failures)? else {
-            return Ok(false);
+            return Ok(None);
         };
-        if let Some(receive) = self.receives.pop_front() {
-            self.came(receive, &end);
-        }
-        Ok(true)
+        Ok(self.receives.pop_front().and_then(|receive| self.came(receive, &end)))
     }
 
     /// Asks for each single that was added since the last call. MPI has usually ended a short send
@@ -61,8 +63,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Removes a single that MPI has ended, and reports it to the caller of test(), or keeps the
-    /// memory of a request or an answer.
+    /// Removes a single that MPI has ended, and reports it to libllcl or to the caller of test(), or
+    /// keeps the memory of a request or an answer.
     fn single_ended(&mut self, at: usize, end: &End) {
         let single = self.remove(at);
         let cancelled = match end {
@@ -99,7 +101,8 @@ impl Requests {
         for (removed, (index, end)) in first.iter().enumerate() {
             // The receives removed before this one were in front of it.
             if let Some(receive) = self.receives.remove(index - removed) {
-                self.came(receive, end);
+                let came = self.came(receive, end);
+                self.ended.extend(came.map(Ended::Came));
             }
         }
         if let Some((last, _)) = first.last() {
@@ -109,7 +112,8 @@ impl Requests {
         for (index, end) in others.iter().rev() {
             if *index < own {
                 let receive = self.overtaken.swap_remove(index - heads);
-                self.came(receive, end);
+                let came = self.came(receive, end);
+                self.ended.extend(came.map(Ended::Came));
             } else {
                 self.single_ended(index - own, end);
             }
@@ -118,11 +122,14 @@ impl Requests {
         Ok(())
     }
 
-    /// Adds the message of a receive that MPI has ended, unless the rank that was sending it has
-    /// died.
-    fn came(&mut self, Receive { bytes, .. }: Receive, end: &End) {
-        let End::Well(status) = end else { return self.recycle(bytes) };
+    /// The message of a receive that MPI has ended, unless the rank that was sending it has died.
+    #[inline]
+    fn came(&mut self, Receive { bytes, .. }: Receive, end: &End) -> Option<Came> {
+        let End::Well(status) = end else {
+            self.recycle(bytes);
+            return None;
+        };
         let (class, peer) = (status.MPI_TAG as u32, status.MPI_SOURCE as u32);
-        self.ended.push_back(Ended::Came(Came { bytes, size: size_of(status), class, peer }));
+        Some(Came { bytes, size: size_of(status), class, peer })
     }
 }
