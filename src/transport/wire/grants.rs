@@ -88,8 +88,8 @@ pub const RIDE: Duration = Duration::from_micros(20);
 /// How many times longer it waits if a knock has carried it, which the peer has not answered:
 /// longer than a round trip takes.
 const ALONG: u32 = 5;
-/// While answers wait, a rank whose looks all find events reads the clock at one look of so many.
-const BUSY: u8 = 4;
+/// While answers wait, a rank reads the clock at one look of so many.
+const SELDOM: u8 = 4;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
 pub fn line_of(class: Class, payload: usize, medium: usize) -> Option<Line> {
@@ -207,8 +207,8 @@ pub struct Grants {
     /// next packet finds nothing: a packet has taken most answers by then, and the clock is not
     /// read for them.
     fresh: Option<u32>,
-    /// Looks in a row that have found events while an answer waits, and have not read the clock.
-    busy: u8,
+    /// Looks in a row that have not read the clock while an answer waits.
+    unread: u8,
     /// Of each line the last peer behind whose knock frames waited. Its next knock is answered at
     /// once: the peer sends a stream, and perhaps no packet goes back.
     streaming: [Option<u32>; LINES],
@@ -246,7 +246,7 @@ impl Default for Grants {
             served_all: true,
             due: None,
             fresh: None,
-            busy: 0,
+            unread: 0,
             streaming: [None; LINES],
             streams: Vec::new(),
             most: [0; LINES],

@@ -97,6 +97,7 @@ impl Shared {
         let woken = poll_for(&mut waits, limit).is_ok_and(|ready| ready > 0);
         state = self.lock();
         state.asleep = Asleep::No;
+        state.grants.has_slept();
         self.wake.clear();
         state.lane.disarm();
         woken

@@ -34,18 +34,24 @@ impl Grants {
 impl Grants {
     /// Whether an answer of a knock is due that has waited for a packet. `came`: this rank has
     /// events to handle. Usually their messages carry the answer or say that the peer knows it, so
-    /// most looks that find events leave the clock alone.
+    /// the clock is not read for a new answer until a look finds nothing, and then seldom: the next
+    /// look finds the message that a rank waits for so much sooner.
     #[inline]
     pub fn is_late(&mut self, came: bool) -> bool {
         if self.fresh.is_none() && self.due.is_none() {
             return false;
         }
-        self.busy = if came { self.busy + 1 } else { 0 };
-        if came && self.busy < BUSY {
+        self.unread += 1;
+        if self.unread < SELDOM && (came || self.fresh.is_none()) {
             return false;
         }
-        self.busy = 0;
+        self.unread = 0;
         self.is_due()
+    }
+
+    /// This rank has slept: is_late() reads the clock.
+    pub fn has_slept(&mut self) {
+        self.unread = SELDOM;
     }
 
     /// Out of line, since most looks do not get here.

@@ -16,6 +16,10 @@ fn the_time_of_an_answer_begins_at_the_next_look_without_events() {
     let mut end = passed(&[3]);
     assert!(end.has_served_all() && !end.is_late(true) && end.due.is_none(), "a clock was read");
     assert!(end.is_late(false) && end.due.is_some(), "the answer must go, and no look has seen it");
+    assert!((1..SELDOM).all(|_| !end.is_late(false)), "each look reads the clock");
+    assert!(end.is_late(false));
+    end.has_slept();
+    assert!(end.is_late(false), "a look after a sleep does not read the clock");
     let mut end = passed(&[3]);
     assert_eq!(end.ride_by(3, Carrying::Frame(None)), Some((0, 7)));
     assert!(!end.is_late(false) && end.due.is_none(), "an answer that is gone is late");
@@ -27,7 +31,7 @@ fn the_time_of_an_answer_begins_at_the_next_look_without_events() {
 fn the_answer_of_a_busy_rank_goes() {
     let mut end = passed(&[3]);
     let looks = (1..1000).find(|_| end.is_late(true));
-    assert_eq!(looks, Some(usize::from(BUSY)));
+    assert_eq!(looks, Some(usize::from(SELDOM)));
     let mut out = Out::new();
     end.serve(|_, _| true, &mut out, &mut Vec::new());
     assert!(matches!(&out[..], [(3, Packet::Grants(..))]), "{out:?}");
