@@ -20,9 +20,16 @@ impl<K, V> Default for SmallMap<K, V> {
 }
 
 impl<K: Copy + Eq, V> SmallMap<K, V> {
+    /// The index of a key, until the next change of the map.
     #[inline]
-    fn find(&self, key: K) -> Option<usize> {
+    pub fn find(&self, key: K) -> Option<usize> {
         self.keys.iter().position(|it| *it == key)
+    }
+
+    /// The value at an index of find().
+    #[inline]
+    pub fn at(&mut self, index: usize) -> &mut V {
+        &mut self.values[index]
     }
 
     pub fn get(&self, key: K) -> Option<&V> {
@@ -54,11 +61,16 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
     }
 
     pub fn remove(&mut self, key: K) -> Option<V> {
-        let at = self.find(key)?;
+        self.find(key).map(|at| self.remove_at(at))
+    }
+
+    /// Removes the entry at an index of find(), and returns its value.
+    #[inline]
+    pub fn remove_at(&mut self, at: usize) -> V {
         self.keys.swap_remove(at);
         let value = self.values.swap_remove(at);
         self.shrink();
-        Some(value)
+        value
     }
 
     /// Removes a key as remove() does, but leaves its value where it is, so a large one is not
@@ -70,8 +82,9 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
         }
     }
 
+    /// Removes the entry at an index of find(), as discard() does.
     #[inline]
-    fn discard_at(&mut self, at: usize) {
+    pub fn discard_at(&mut self, at: usize) {
         let last = self.keys.len() - 1;
         if at < last {
             self.keys.swap(at, last);

@@ -173,7 +173,8 @@ pub enum Taken {
 
 /// What a sender keeps of a peer and a line to which a knock is under way.
 struct Sending {
-    waiting: VecDeque<OwnedFrame>,
+    /// At most DEPTH and one more. Empty for most knocks, which bring the only frame.
+    waiting: Vec<OwnedFrame>,
     /// The number of the knock.
     knock: u64,
 }
@@ -275,7 +276,7 @@ impl Grants {
         match self.sending.get_mut((to, line)) {
             Some(peer) => {
                 self.waiting[line] += usize::from(!peer.waiting.is_empty());
-                peer.waiting.push_back(frame);
+                peer.waiting.push(frame);
             }
             None => {
                 self.open[line] += 1;
@@ -294,7 +295,7 @@ impl Grants {
         }
         self.open[line] += 1;
         self.knocks += 1;
-        let alone = Sending { waiting: VecDeque::new(), knock: self.knocks };
+        let alone = Sending { waiting: Vec::new(), knock: self.knocks };
         self.sending.add((to, line), alone);
         Some(self.knocks)
     }
@@ -312,11 +313,11 @@ impl Grants {
     /// Knocks with the first frame of those that wait, which is not among them any more.
     fn knock(&mut self, to: u32, line: Line, mut first: Option<OwnedFrame>, out: &mut Out) {
         self.knocks += 1;
-        let begin = || Sending { waiting: VecDeque::new(), knock: 0 };
+        let begin = || Sending { waiting: Vec::new(), knock: 0 };
         let peer = self.sending.get_or_insert_with((to, line), begin);
         if let Some(large) = first.take_if(|first| first.size() > KNOCK) {
             self.waiting[line] += usize::from(!peer.waiting.is_empty());
-            peer.waiting.push_front(large);
+            peer.waiting.insert(0, large);
         }
         peer.knock = self.knocks;
         let knock = Knock { number: self.knocks, demand: peer.waiting.len(), first };
@@ -324,21 +325,33 @@ impl Grants {
     }
 
     /// A packet has brought the answer of a knock.
+    #[inline]
     pub fn answered(&mut self, from: u32, (line, number): Answered, out: &mut Out) {
         self.granted(from, line, (number, 0), out);
     }
 
     /// A knock was answered. If it is the one under way, sends the frames that have grants.
+    #[inline]
     fn granted(&mut self, to: u32, line: Line, (answered, granted): (u64, u64), out: &mut Out) {
-        let Some(peer) = self.sending.get_mut((to, line)) else { return };
+        let Some(at) = self.sending.find((to, line)) else { return };
+        let peer = self.sending.at(at);
         if peer.knock != answered {
             return;
         }
         if peer.waiting.is_empty() {
             self.open[line] -= 1;
-            self.sending.discard((to, line));
-            return self.has_read(to, answered);
+            self.sending.remove_at(at);
+        } else {
+            self.send_granted((to, line), at, granted, out);
         }
+        self.has_read(to, answered);
+    }
+
+    /// Sends frames behind a knock, as many as were granted, and knocks for the others. `at`: the
+    /// index of the peer and line in `sending`.
+    #[inline(never)]
+    fn send_granted(&mut self, (to, line): (u32, Line), at: usize, granted: u64, out: &mut Out) {
+        let peer = self.sending.at(at);
         self.waiting[line] -= peer.beside_the_first();
         let count = peer.waiting.len().min(granted as usize);
         let demand = peer.waiting.len() - count;
@@ -349,7 +362,7 @@ impl Grants {
                 out.push((to, Packet::Frame(Some(line), first)));
                 out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
                 self.open[line] -= 1;
-                self.sending.discard((to, line));
+                self.sending.remove_at(at);
             }
             (Some(first), demand) => {
                 self.knocks += 1;
@@ -361,12 +374,11 @@ impl Grants {
             }
             (None, _) => {
                 drop(frames);
-                let first = peer.waiting.pop_front();
+                let first = peer.waiting.remove(0);
                 self.waiting[line] += peer.beside_the_first();
-                self.knock(to, line, first, out);
+                self.knock(to, line, Some(first), out);
             }
         }
-        self.has_read(to, answered);
     }
 }
 

@@ -4,6 +4,8 @@ use super::{LINES, Line, Packet};
 
 const REQUESTS: Line = 0;
 const RESPONSES: Line = 1;
+/// The kind of each line.
+const KINDS: [Line; LINES] = [0, 1, 2, 0, 1, 2];
 
 /// Some of the lines, a bit for each.
 pub(super) type Lines = u8;
@@ -46,7 +48,7 @@ impl Carrying {
     /// the answer counts as sent only when the receiver has answered the knock.
     pub(super) fn carries_perhaps(self) -> Lines {
         match self {
-            Carrying::Knock(of, _) if of % (LINES / 2) == REQUESTS => {
+            Carrying::Knock(of, _) if KINDS[of] == REQUESTS => {
                 both_of(REQUESTS) | both_of(RESPONSES)
             }
             _ => 0,
@@ -59,7 +61,7 @@ impl Carrying {
         match self {
             Carrying::Frame(None) => Lines::MAX,
             Carrying::Frame(Some(of)) | Carrying::Knock(of, _) => {
-                if of % (LINES / 2) == RESPONSES {
+                if KINDS[of] == RESPONSES {
                     both_of(REQUESTS)
                 } else {
                     0

@@ -223,13 +223,15 @@ impl Grants {
     }
 
     /// See ride().
+    #[inline]
     pub fn ride_by(&mut self, to: u32, packet: Carrying) -> Option<Answered> {
-        let peer = self.receiving.get_mut(to)?;
+        let at = self.receiving.find(to)?;
+        let peer = self.receiving.at(at);
         if let Some(line) = first_of(peer.quiet & packet.carries()) {
             let answered = (line, peer.answered[line]);
             peer.told(line);
             if !peer.is_needed() {
-                self.receiving.discard(to);
+                self.receiving.discard_at(at);
             }
             return Some(answered);
         }
@@ -242,7 +244,8 @@ impl Grants {
 
     /// A peer has answered a knock of this rank, and so knows the answer that the knock carried.
     pub(super) fn has_read(&mut self, from: u32, knock: u64) {
-        let Some(peer) = self.receiving.get_mut(from) else { return };
+        let Some(at) = self.receiving.find(from) else { return };
+        let peer = self.receiving.at(at);
         if peer.carried == 0 {
             return;
         }
@@ -250,7 +253,7 @@ impl Grants {
         if let Some(line) = (0..LINES).find(carried) {
             peer.told(line);
             if !peer.is_needed() {
-                self.receiving.discard(from);
+                self.receiving.discard_at(at);
             }
         }
     }
@@ -353,6 +356,7 @@ impl Grants {
     }
 
     /// Notes the answer of a peer's knock, and so many grants for it.
+    #[inline]
     pub(super) fn answer(
         &mut self,
         from: u32,
