@@ -274,7 +274,11 @@ impl Shared {
         self.wake_after_post(state);
     }
 
+    #[inline]
     fn wake_after_post(&self, mut state: MutexGuard<'_, State>) {
+        if state.asleep == Asleep::No {
+            return;
+        }
         let waiting = state.waits_for_lane();
         if self.must_wake(&mut state, waiting) {
             drop(state);

@@ -86,7 +86,11 @@ struct Queue {
 
 /// The class of the knocks for a line, and of the frames of this line in a shared queue.
 fn class_of_knocks(line: Line) -> u32 {
-    CLASS_KNOCKS[LINES / 2 - 1 - line % (LINES / 2)]
+    const OF_LINES: [u32; LINES] = {
+        let [lib, responses, requests] = CLASS_KNOCKS;
+        [requests, responses, lib, requests, responses, lib]
+    };
+    OF_LINES[line]
 }
 
 /// The class in which a packet travels. Packets without which a peer cannot continue travel in
@@ -342,8 +346,9 @@ impl Outgoing {
 
     /// Frees the frame with this tag: the lane has completed its command.
     pub fn done(&mut self, tag: u64) {
-        let frame = match self.taken.front() {
-            Some((first, ..)) if *first == tag => self.taken.pop_front(),
+        let frame = match (self.taken.front(), self.taken.back()) {
+            (Some((first, ..)), _) if *first == tag => self.taken.pop_front(),
+            (_, Some((last, ..))) if *last == tag => self.taken.pop_back(),
             _ => {
                 let at = self.taken.binary_search_by_key(&tag, |(tag, ..)| *tag);
                 at.ok().and_then(|at| self.taken.remove(at))

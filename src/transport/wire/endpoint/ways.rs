@@ -164,12 +164,25 @@ impl Endpoint {
 
     /// See `Carrier::put`. `medium`: most bytes of payload of a small slot of the peer.
     pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
-        let (mut state, size) = (self.shared.lock(), frame.header.len() + frame.payload.len());
+        let mut state = self.shared.lock();
         let line = line_of(class, frame.payload.len(), medium);
         if state.post_single(self.shared.me, (to, line), class, frame) {
             self.shared.wake_after_post(state);
             return true;
         }
+        self.put_in_queue(state, (to, line), class, frame)
+    }
+
+    /// put() for a frame that takes the long way.
+    #[inline(never)]
+    fn put_in_queue(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        (to, line): (u32, Option<Line>),
+        class: Class,
+        frame: &Frame,
+    ) -> bool {
+        let size = frame.header.len() + frame.payload.len();
         if let Some(line) = line
             && !state.has_room(to, line, class, size)
         {

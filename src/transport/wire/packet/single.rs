@@ -43,10 +43,11 @@ pub fn put_single<const N: usize>(
     let size = before + frame.header.len() + frame.payload.len() + after;
     to.reserve(N + size);
     to.extend_from_slice(&head(size));
-    to.extend_from_slice(&[kind, class as u8, line, answer]);
-    to.extend_from_slice(&demand.to_le_bytes());
-    if let Some(number) = number {
-        to.extend_from_slice(&number.to_le_bytes());
+    let [a, b, c, d] = demand.to_le_bytes();
+    let first = [kind, class as u8, line, answer, a, b, c, d];
+    match number {
+        Some(number) => to.extend_from_slice([first, number.to_le_bytes()].as_flattened()),
+        None => to.extend_from_slice(&first),
     }
     to.extend_from_slice(&head_of(frame));
     to.extend_from_slice(frame.header);
@@ -89,6 +90,5 @@ pub fn single_of(
         }
         _ => return None,
     };
-    check(class, message, medium).ok()?;
-    Some((answered, single, (class, frame_of(message))))
+    is_sound(class, message, medium).then(|| (answered, single, (class, frame_of(message))))
 }
