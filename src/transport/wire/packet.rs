@@ -28,7 +28,7 @@ use super::grants::{Answered, Knock, LINES, Line, Packet};
 use super::tickets::{Place, Use};
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::{CHUNK, MESSAGE_WORDS};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 mod single;
 pub use single::{SINGLE_MOST, Single, put_single, single_of};
@@ -93,32 +93,46 @@ fn head_of(frame: &Frame) -> [u8; FRAME_HEAD] {
     head
 }
 
-/// Checks a received message; parameters and errors are those of OwnedFrame::received().
-fn check(class: Class, bytes: &[u8], medium: usize) -> Result<(), String> {
-    if bytes.len() < FRAME_HEAD {
-        return Err(format!("a frame of {} bytes, expected {FRAME_HEAD} or more", bytes.len()));
-    }
-    let (header, payload) = (usize::from(bytes[3]), number(bytes, 16, 8));
-    let (headers, payloads) = match class {
+/// Whether a received message may be decoded; parameters are those of OwnedFrame::received().
+#[inline]
+fn is_sound(class: Class, bytes: &[u8], medium: usize) -> bool {
+    let Some((head, rest)) = bytes.split_first_chunk::<FRAME_HEAD>() else { return false };
+    let (header, payload) = (usize::from(head[3]), number(head, 16, 8));
+    let (headers, payloads) = sizes_of(class, medium);
+    let fits = headers.contains(&header) && payload <= payloads as u64;
+    fits && rest.len() == header + payload as usize && head[6] <= 1 && head[7] == 0
+}
+
+/// The lengths that a message's header may have, and most bytes of its payload.
+#[inline]
+fn sizes_of(class: Class, medium: usize) -> (RangeInclusive<usize>, usize) {
+    match class {
         Class::Requests | Class::Responses => (0..=HEADER, LARGEST),
         Class::Replies => (0..=HEADER, medium),
         Class::Lib => (8 * MESSAGE_WORDS..=8 * MESSAGE_WORDS, CHUNK),
         Class::Answers => (8..=8, CHUNK),
-    };
-    if !headers.contains(&header) {
-        return Err(format!("a header of {header} bytes, expected {headers:?} in {class:?}"));
     }
-    if payload > payloads as u64 {
-        return Err(format!("a payload of {payload} bytes, expected at most {payloads}"));
-    }
-    let expected = FRAME_HEAD + header + payload as usize;
-    if bytes.len() != expected || bytes[6] > 1 || bytes[7] != 0 {
-        return Err(format!("a frame of {} bytes, expected {expected}", bytes.len()));
-    }
-    Ok(())
 }
 
-/// Decodes a message that check() has accepted.
+/// What is wrong with a received message that is not sound.
+#[cold]
+fn fault_of(class: Class, bytes: &[u8], medium: usize) -> String {
+    if bytes.len() < FRAME_HEAD {
+        return format!("a frame of {} bytes, expected {FRAME_HEAD} or more", bytes.len());
+    }
+    let (header, payload) = (usize::from(bytes[3]), number(bytes, 16, 8));
+    let (headers, payloads) = sizes_of(class, medium);
+    if !headers.contains(&header) {
+        return format!("a header of {header} bytes, expected {headers:?} in {class:?}");
+    }
+    if payload > payloads as u64 {
+        return format!("a payload of {payload} bytes, expected at most {payloads}");
+    }
+    let expected = FRAME_HEAD + header + payload as usize;
+    format!("a frame of {} bytes, expected {expected}", bytes.len())
+}
+
+/// Decodes a message that is sound.
 fn frame_of(bytes: &[u8]) -> Frame<'_> {
     let (header, payload) = bytes[FRAME_HEAD..].split_at(usize::from(bytes[3]));
     Frame {
@@ -154,7 +168,9 @@ impl OwnedFrame {
 
     /// Checks a received message. Err: what is wrong. `medium`: most bytes of payload of a reply.
     fn received(class: Class, bytes: &[u8], medium: usize) -> Result<OwnedFrame, String> {
-        check(class, bytes, medium)?;
+        if !is_sound(class, bytes, medium) {
+            return Err(fault_of(class, bytes, medium));
+        }
         Ok(OwnedFrame { class, bytes: bytes.into() })
     }
 

@@ -54,6 +54,16 @@ pub fn split(frame: &[u8]) -> (&[u8], &[u8]) {
     frame.split_at_checked(HEAD + word(frame, 20) as usize).unwrap_or((frame, &[]))
 }
 
+/// The packet of a frame that has all of one packet and nothing else. None: split() and
+/// [`Joins::take`] find what it has. `most`: most bytes of a packet.
+#[inline]
+pub fn only(frame: &[u8], most: usize) -> Option<&[u8]> {
+    let (head, packet) = frame.split_first_chunk::<HEAD>()?;
+    let [whole, begin, size] = [4, 16, 20].map(|at| word(head, at) as usize);
+    let is_whole = whole == packet.len() && begin == 0 && size == whole;
+    (word(head, 0) == MAGIC && is_whole && (1..=most).contains(&whole)).then_some(packet)
+}
+
 /// An incomplete packet.
 struct Partial {
     bytes: Vec<u8>,

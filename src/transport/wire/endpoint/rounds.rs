@@ -88,6 +88,7 @@ impl State {
     }
 
     /// Handles the packets of a received frame. Held: the frame is given back later.
+    #[inline(never)]
     pub(super) fn take_frame(
         &mut self,
         event: &Event,
@@ -121,6 +122,8 @@ impl State {
 }
 
 impl Shared {
+    /// Handles an event. The usual ones of messages are handled here, without a call.
+    #[inline(always)]
     fn event(
         &self,
         state: &mut State,
@@ -128,8 +131,48 @@ impl Shared {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
         results: &mut Results,
     ) {
+        match event.event {
+            Event::FRAME => {
+                let bytes = match event.size {
+                    0 => &[],
+                    // SAFETY: the lane keeps the bytes valid until give_back() below.
+                    size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
+                };
+                let only = pieces::only(bytes, packet::MOST);
+                let taken = only.is_some_and(|packet| {
+                    state.take_single(event, packet, self.medium, deliver, results)
+                });
+                if taken || !self.holds(state, (event, bytes), deliver, results) {
+                    state.lane.give_back(event.frame);
+                }
+            }
+            _ if ends_frame(event) => state.outgoing.done(event.tag),
+            _ => self.other_event(state, event, results),
+        }
+    }
+
+    /// Handles a frame by take_frame(). Returns whether it is given back later.
+    fn holds(
+        &self,
+        state: &mut State,
+        (event, bytes): (&Event, &[u8]),
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+        results: &mut Results,
+    ) -> bool {
+        match state.take_frame(event, bytes, self.medium, deliver, results) {
+            Ok(taken) => taken == Taken::Held,
+            Err(why) => {
+                results.others = true;
+                state.report(self.me, event.peer, &why);
+                false
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn other_event(&self, state: &mut State, event: &Event, results: &mut Results) {
         let peer = event.peer;
-        results.others |= !matches!(event.event, Event::DONE | Event::SERVED | Event::FRAME);
+        results.others |= !matches!(event.event, Event::DONE | Event::SERVED);
         match event.event {
             Event::DONE if Posted::is_tag(event.tag) => {
                 results.ends.extend(state.posted.end(event));
@@ -147,22 +190,6 @@ impl Shared {
                 if event.status != 0 {
                     state.frame_failed(self.me, peer, Status(event.status), &mut results.out);
                 }
-            }
-            Event::FRAME => {
-                let bytes = match event.size {
-                    0 => &[],
-                    // SAFETY: the lane keeps the bytes valid until give_back() below.
-                    size => unsafe { std::slice::from_raw_parts(event.bytes, size as usize) },
-                };
-                match state.take_frame(event, bytes, self.medium, deliver, results) {
-                    Ok(Taken::Held) => return,
-                    Ok(_) => {}
-                    Err(why) => {
-                        results.others = true;
-                        state.report(self.me, peer, &why);
-                    }
-                }
-                state.lane.give_back(event.frame);
             }
             Event::DEVICE => {
                 let status = Status(event.status);
@@ -245,10 +272,11 @@ impl Shared {
         }
         let mut results = state.results.take().unwrap_or_default();
         let failed_before = state.failure.is_some();
-        for at in 0..count {
-            let event = state.events.0[at];
-            self.event(state, &event, deliver, &mut results);
+        let events = std::mem::take(&mut state.events.0);
+        for event in &events[..count] {
+            self.event(state, event, deliver, &mut results);
         }
+        state.events.0 = events;
         let for_lane = std::mem::take(&mut results.for_lane) || !results.ends.is_empty();
         let rings = self.hand_over(&mut results.ends);
         let others = std::mem::take(&mut results.others) || !results.is_empty();
