@@ -21,8 +21,9 @@ pub(crate) struct Received {
 }
 
 impl MpiLane {
-    /// Reports a frame. If libllcl keeps several, a knock moves to a box of its size.
-    pub(crate) fn frame(&mut self, Came { mut bytes, size, class, peer }: Came) {
+    /// The event of a frame. If libllcl keeps several, a knock moves to a box of its size.
+    #[inline]
+    pub(crate) fn frame(&mut self, Came { mut bytes, size, class, peer }: Came) -> Event {
         let Received { frames, free } = &mut self.received;
         if frames.len() - free.len() >= WHOLE && KNOCKS.contains(&class) {
             let own = bytes[..size].into();
@@ -39,13 +40,13 @@ impl MpiLane {
                 frames.len() - 1
             }
         };
-        self.requests.events.push_back(Event {
+        Event {
             class,
             frame: number as u64,
             bytes: start,
             size: size as u64,
             ..Event::about(Event::FRAME, peer)
-        });
+        }
     }
 
     /// libllcl has read a frame's bytes.

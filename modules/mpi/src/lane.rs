@@ -3,7 +3,7 @@
 //! that MPI has not ended.
 
 use crate::frames::Received;
-use crate::message::Notice;
+use crate::message::{NOTICE_WORDS, Notice};
 use crate::mpi::{self, Communicator, Failure};
 use crate::remote::Remote;
 use crate::requests::{ANSWERS, Came, Ended, REQUESTS, Requests, Single};
@@ -100,7 +100,7 @@ impl Shared {
                 return Status::ERR_SYSTEM;
             }
             if lane.requests.may_call() {
-                lane.advance();
+                lane.advance(None);
                 lane.end_fences();
             }
             if Instant::now() >= limit {
@@ -121,6 +121,11 @@ struct Waiting {
     piece: Piece,
 }
 
+/// The words of a notice; libllcl reads them where they are.
+type Words = Box<[u64; NOTICE_WORDS]>;
+/// Most boxes that are kept for words.
+const SPARE: usize = 8;
+
 /// The state of a lane.
 pub struct MpiLane {
     pub(crate) requests: Requests,
@@ -131,10 +136,12 @@ pub struct MpiLane {
     waiting: VecDeque<Waiting>,
     fences: Vec<u32>,
     pub(crate) received: Received,
-    /// The words of the notices in `events`, in their order. `told`: those of the notices that the
-    /// last poll() has returned.
-    words: VecDeque<Box<[u64]>>,
-    returned: Vec<Box<[u64]>>,
+    /// The words of the notices in `events`, in their order. `returned`: those of the notices
+    /// that the last poll() has returned.
+    words: VecDeque<Words>,
+    returned: Vec<Words>,
+    /// Boxes for words.
+    spare: Vec<Words>,
     /// Short sleeps of the polling thread since the last event (`sleeps`).
     pub(crate) short_sleeps: u32,
     /// Valid as long as the wire.
@@ -160,6 +167,7 @@ impl MpiLane {
             received: Received::default(),
             words: VecDeque::new(),
             returned: Vec::new(),
+            spare: Vec::new(),
             short_sleeps: 0,
             host,
             failed: false,
@@ -310,12 +318,22 @@ impl MpiLane {
         deferred
     }
 
-    /// Lets MPI progress, and handles each send and receive that MPI has ended.
-    pub(crate) fn advance(&mut self) {
-        match self.requests.test() {
-            Ok(Some(came)) => self.came(came),
-            Ok(None) => {}
-            Err((status, why)) => return self.tell_failure(status, &why),
+    /// Lets MPI progress, and handles each send and receive that MPI has ended. Events go to
+    /// `requests.events`, but a frame of the oldest receive goes to `place`, if there is one.
+    /// Returns whether it did.
+    pub(crate) fn advance(&mut self, place: Option<&mut Event>) -> bool {
+        let mut placed = false;
+        match (self.requests.test(), place) {
+            (Ok(Some(came)), Some(place)) if !matches!(came.class, REQUESTS | ANSWERS) => {
+                *place = self.frame(came);
+                placed = true;
+            }
+            (Ok(Some(came)), _) => self.came(came),
+            (Ok(None), _) => {}
+            (Err((status, why)), _) => {
+                self.tell_failure(status, &why);
+                return false;
+            }
         }
         while let Some(ended) = self.requests.ended.pop_front() {
             match ended {
@@ -329,6 +347,7 @@ impl MpiLane {
                 self.requests.events.push_back(Event { status, ..Event::about(Event::LOST, peer) });
             }
         }
+        placed
     }
 
     #[inline]
@@ -336,7 +355,10 @@ impl MpiLane {
         match came.class {
             REQUESTS => self.requested(came),
             ANSWERS => self.answered(came),
-            _ => self.frame(came),
+            _ => {
+                let event = self.frame(came);
+                self.requests.events.push_back(event);
+            }
         }
     }
 
@@ -346,7 +368,9 @@ impl MpiLane {
         let Notice { number, fetches, words } = notice;
         let mut event = Event { tag: number.into(), ..Event::about(Event::NOTICE, peer) };
         let answers = words.is_some();
-        if let Some(words) = words.map(Box::<[u64]>::from) {
+        if let Some(came) = words {
+            let mut words = self.spare.pop().unwrap_or_default();
+            *words = came;
             (event.bytes, event.size) = (words.as_ptr().cast(), size_of_val(&*words) as u64);
             event.frame = self.unsent.number(Write { peer, number: index, fetches });
             self.words.push_back(words);
@@ -357,7 +381,7 @@ impl MpiLane {
 
     /// Writes events to `events`, and returns how many.
     pub fn poll(&mut self, events: &mut [Event]) -> u32 {
-        let may_call = self.requests.may_call();
+        let (may_call, mut count) = (self.requests.may_call(), 0);
         if !self.fences.is_empty() && (may_call || self.is_over()) {
             std::mem::take(&mut self.fences).into_iter().for_each(|peer| self.fence(peer));
         }
@@ -365,27 +389,29 @@ impl MpiLane {
             self.catch_up();
             self.send_answers();
             if self.requests.events.is_empty() {
-                self.advance();
+                count = usize::from(self.advance(events.first_mut()));
             }
         }
         if may_call || self.is_over() {
             self.end_fences();
         }
-        self.returned.clear();
-        let mut count = 0;
-        for place in events {
+        if !self.returned.is_empty() {
+            self.spare.append(&mut self.returned);
+            self.spare.truncate(SPARE);
+        }
+        for place in &mut events[count..] {
             let Some(event) = self.requests.events.pop_front() else { break };
-            if event.event == Event::NOTICE && event.size > 0 {
+            *place = event;
+            if place.event == Event::NOTICE && place.size > 0 {
                 self.returned.extend(self.words.pop_front());
                 self.unsent.open += 1;
             }
-            *place = event;
             count += 1;
         }
         if count > 0 {
             self.short_sleeps = 0;
         }
-        count
+        count as u32
     }
 
     /// Whether the lane makes no further calls of MPI.
@@ -402,7 +428,7 @@ impl MpiLane {
         while !has_sent_all(self) && !self.failed && Instant::now() < limit {
             self.catch_up();
             self.send_answers();
-            self.advance();
+            self.advance(None);
             std::thread::yield_now();
         }
     }
