@@ -19,6 +19,7 @@
 use super::{Command, Event, NOTICE_WORDS};
 use crate::transport::address::Address;
 use crate::transport::remote::{NO_ATOMIC, Signal};
+use crate::util::status::Status;
 
 /// A signal that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,9 @@ pub struct Come {
     pub number: u64,
     /// The signal.
     pub signal: Signal,
+    /// The status for the sender, and the word's old value if the signal is an atomic; what
+    /// [`take`] makes of it is for a signal that nobody handles.
+    pub answer: (Status, u64),
 }
 
 /// Makes a write bring a signal.
@@ -57,5 +61,6 @@ pub fn take(event: &Event) -> Option<Come> {
     let word = Address { key, offset };
     let (tag, compare) = if kind == NO_ATOMIC { (first, 0) } else { (0, first) };
     let signal = Signal { op, kind, word, value, compare };
-    Some(Come { from: event.peer, tag, number: event.frame, signal })
+    let answer = (Status::ERR_KEY, 0);
+    Some(Come { from: event.peer, tag, number: event.frame, signal, answer })
 }

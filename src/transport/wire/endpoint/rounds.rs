@@ -306,7 +306,7 @@ impl Shared {
         let state = &mut *guard;
         let (mut answers, signals) =
             (std::mem::take(&mut state.asides), std::mem::take(&mut results.signals));
-        answers.append(&mut std::mem::take(&mut results.answers));
+        answers.append(&mut results.answers);
         // send() keeps the memory of `out` as `state.out`, and `results.out` that of the old one.
         std::mem::swap(&mut results.out, &mut state.out);
         let mut out = std::mem::take(&mut state.out);
@@ -339,7 +339,7 @@ impl Shared {
             self.ring(Sleeper::Progress);
         }
         woken.into_iter().for_each(|sleeper| self.ring(sleeper));
-        self.signal(&signals);
+        self.signal(signals);
         for peer in overdue {
             self.unreachable.get().into_iter().for_each(|report| report(peer));
         }

@@ -1,6 +1,6 @@
 //! The receiver of signals that come with the bytes of writes.
 
-use super::{Asleep, Event, Out, Packet, Results, Shared, State};
+use super::{Asleep, Event, KEPT, Packet, Results, Shared, State};
 use crate::transport::Reply;
 use crate::transport::frame::Class;
 use crate::transport::remote::ANSWERED;
@@ -37,30 +37,36 @@ impl State {
 impl Shared {
     /// Changes the words of signals, and answers their senders. Without the endpoint's lock, since
     /// the caller's callback wakes threads, which may post.
-    pub(super) fn signal(&self, come: &[Come]) {
+    pub(super) fn signal(&self, mut come: Vec<Come>) {
         if come.is_empty() {
             return;
         }
-        let change = |Come { from, signal, .. }: &Come| {
-            self.signalled.get().map_or((Status::ERR_KEY, 0), |change| change(*from, signal))
-        };
-        let answers: Vec<(&Come, _)> = come.iter().map(|come| (come, change(come))).collect();
-        let (mut state, mut out) = (self.lock(), Out::new());
+        if let Some(change) = self.signalled.get() {
+            come.iter_mut().for_each(|it| it.answer = change(it.from, &it.signal));
+        }
+        let mut state = self.lock();
+        let mut out = std::mem::take(&mut state.out);
         let mut poll = false;
-        for (Come { from, tag, number, signal }, (status, old)) in answers {
+        for Come { from, tag, number, signal, answer: (status, old) } in come.drain(..) {
             let value = if signal.is_atomic() { old } else { ANSWERED };
             match number {
                 0 => {
-                    let reply = Reply { tag: *tag, status, result: 0 };
+                    let reply = Reply { tag, status, result: 0 };
                     let frame = OwnedFrame::of(Class::Answers, &frame_of_reply(&reply, &[]));
-                    out.push((*from, Packet::Frame(None, frame)));
+                    out.push((from, Packet::Frame(None, frame)));
                 }
                 _ if state.closed => {}
                 _ => {
-                    state.lane.answer(*number, status, value);
+                    state.lane.answer(number, status, value);
                     poll |= !signal.is_atomic();
                 }
             }
+        }
+        // Keeps the list's memory.
+        if let Some(results) = &mut state.results
+            && come.capacity() <= KEPT
+        {
+            results.signals = come;
         }
         // The caller may never poll again, and the lane sends answers when it is polled. It sends
         // those to atomics behind the last answer.
