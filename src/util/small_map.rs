@@ -65,7 +65,7 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
     }
 
     /// Removes the entry at an index of find(), and returns its value.
-    #[inline]
+    #[inline(always)]
     pub fn remove_at(&mut self, at: usize) -> V {
         self.keys.swap_remove(at);
         let value = self.values.swap_remove(at);

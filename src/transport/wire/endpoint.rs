@@ -274,7 +274,7 @@ impl Shared {
         self.wake_after_post(state);
     }
 
-    #[inline]
+    #[inline(always)]
     fn wake_after_post(&self, mut state: MutexGuard<'_, State>) {
         if state.asleep == Asleep::No {
             return;

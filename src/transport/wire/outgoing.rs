@@ -86,11 +86,8 @@ struct Queue {
 
 /// The class of the knocks for a line, and of the frames of this line in a shared queue.
 fn class_of_knocks(line: Line) -> u32 {
-    const OF_LINES: [u32; LINES] = {
-        let [lib, responses, requests] = CLASS_KNOCKS;
-        [requests, responses, lib, requests, responses, lib]
-    };
-    OF_LINES[line]
+    let [lib, responses, requests] = CLASS_KNOCKS;
+    [requests, responses, lib, requests, responses, lib][line]
 }
 
 /// The class in which a packet travels. Packets without which a peer cannot continue travel in

@@ -226,7 +226,7 @@ impl Shared {
     /// Looks for events, up to so many times while there are none. Then handles them, delivers
     /// received frames, grants credits and posts queued packets. Calls `before` before it does
     /// anything that brings the engine's lane work.
-    #[inline]
+    #[inline(always)]
     pub(super) fn round_after(
         &self,
         looks: u32,

@@ -223,7 +223,7 @@ impl Grants {
     }
 
     /// See ride().
-    #[inline]
+    #[inline(always)]
     pub fn ride_by(&mut self, to: u32, packet: Carrying) -> Option<Answered> {
         let at = self.receiving.find(to)?;
         let peer = self.receiving.at(at);
@@ -356,7 +356,7 @@ impl Grants {
     }
 
     /// Notes the answer of a peer's knock, and so many grants for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn answer(
         &mut self,
         from: u32,
