@@ -15,8 +15,8 @@ const OTHERS: u32 = 8;
 const ALL: u32 = 64;
 
 impl Requests {
-    /// Adds the requests that have ended to `ended`, and the ends of frames to `events`. Returns the
-    /// message of the oldest receive if that has ended; it came before those in `ended`. MPI
+    /// Adds the requests that have ended to `ended`, and the ends of frames to `events`. Returns
+    /// the message of the oldest receive if that has ended; it came before those in `ended`. MPI
     /// progresses inside this call.
     #[inline(always)]
     pub fn test(&mut self) -> Result<Option<Came>, Failure> {
@@ -63,8 +63,8 @@ impl Requests {
         Ok(())
     }
 
-    /// Removes a single that MPI has ended, and reports it to libllcl or to the caller of test(), or
-    /// keeps the memory of a request or an answer.
+    /// Removes a single that MPI has ended, and reports it to libllcl or to the caller of test(),
+    /// or keeps the memory of a request or an answer.
     fn single_ended(&mut self, at: usize, end: &End) {
         let single = self.remove(at);
         let cancelled = match end {
