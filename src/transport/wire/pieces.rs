@@ -182,6 +182,24 @@ mod tests {
         frames_of(packet, number, 40)
     }
 
+    /// only() takes what take() takes as a whole packet, and nothing else.
+    #[test]
+    fn a_frame_with_one_whole_packet_is_known() {
+        let packet = &[7; 16][..];
+        let whole = frames(packet, 5).concat();
+        assert_eq!(only(&whole, 16), Some(packet));
+        let cut = frames(&[7; 17], 5);
+        let others = [&whole[..39], &[&whole[..], &whole[..]].concat(), &cut[0], &cut[1], &[]];
+        assert!(others.iter().all(|frame| only(frame, 100).is_none()));
+        assert!(only(&whole, 15).is_none() && only(&frames_of(&[], 5, 40).concat(), 16).is_none());
+        for at in (0..HEAD).filter(|at| !(8..16).contains(at)) {
+            let mut faulty = whole.clone();
+            faulty[at] ^= 1;
+            assert!(only(&faulty, 100).is_none(), "byte {at} is not read");
+            assert!(!matches!(Joins::default().take(7, &faulty, 100), Ok(Some(_))));
+        }
+    }
+
     #[test]
     fn several_packets_come_in_one_frame() {
         let packets = [&[1; 3][..], &[2; 17], &[3; 16], &[4; 1]];
