@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 mod of_thread;
 
 pub use of_thread::{
-    Callbacks, Polls, count_empty_poll, count_empty_poll_if, is_library_thread, serving,
-    set_library_thread,
+    Callbacks, Polls, count_empty_poll, count_empty_poll_if, is_library_thread, note_network_poll,
+    serving, set_library_thread,
 };
 
 /// The C function that a completion calls.
@@ -231,6 +231,8 @@ struct Trampoline {
     library_thread: Cell<bool>,
     /// Polls that found no message since the last one that did; see count_empty_poll() and polls().
     empty_polls: Cell<u32>,
+    /// Polls that still ask the network; see note_network_poll().
+    network_polls: Cell<u32>,
     polls: Cell<Polls>,
 }
 
@@ -244,6 +246,7 @@ thread_local! {
         serving: Cell::new(std::ptr::null()),
         library_thread: Cell::new(false),
         empty_polls: Cell::new(0),
+        network_polls: Cell::new(0),
         polls: Cell::new(Polls::NONE),
     } };
 }

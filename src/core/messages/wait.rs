@@ -5,6 +5,7 @@ use super::{Parameters, Send};
 use crate::core::blocking::accepted;
 use crate::core::context::Context;
 use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_flags, must_be_nothing};
+use crate::engine::completion::note_network_poll;
 use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
 pub use crate::engine::messages::dispatch::Look;
@@ -52,17 +53,19 @@ impl Context {
 
     /// Handles up to `most` messages; returns how many. Without a message where the last ones came
     /// it polls a wire that wakes no thread: the calling thread and the wire's polling thread would
-    /// otherwise need each other's core for each message.
+    /// otherwise need each other's core for each message. When the wire has brought something, the
+    /// thread's next polls ask it, too; else one of eight.
     #[inline(never)]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
         let silent = self.routes.fabric().has_silent_wire();
         let polled = silent && !self.dispatcher.next_has_come();
         if polled {
-            self.lane.help_others();
+            note_network_poll(self.lane.help_others());
         }
         let mut handled = self.dispatcher.poll_and_note(most, true);
         if handled == 0 && silent && !polled && self.lane.help_others() {
+            note_network_poll(true);
             handled = self.dispatcher.poll_and_note(most, true);
         }
         if handled > 0 {

@@ -208,3 +208,35 @@ fn a_failed_add_is_over_when_its_waiter_is_released() {
         }
     });
 }
+
+/// While the network brings something, each empty poll of the thread asks it, and NETWORK_POLLS
+/// polls longer. A thread of another poll does not.
+#[test]
+fn polls_ask_a_network_that_has_brought_something() {
+    let asks = || {
+        let mut asks = None;
+        count_empty_poll_if(|_, network| {
+            asks = Some(network);
+            true
+        });
+        asks.unwrap()
+    };
+    count_empty_poll();
+    assert!(!asks());
+    note_network_poll(false);
+    assert!(!asks());
+    for found in [true, true] {
+        note_network_poll(found);
+        for poll in 0..of_thread::NETWORK_POLLS {
+            assert!(asks(), "poll {poll}");
+            note_network_poll(false);
+        }
+        assert!(!asks());
+    }
+    note_network_poll(true);
+    let other = std::thread::spawn(|| {
+        count_empty_poll();
+        count_empty_poll_if(|_, network| !network)
+    });
+    assert!(other.join().unwrap());
+}

@@ -90,7 +90,7 @@ impl Dispatcher {
         if self.next_has_come() {
             return Look::Come;
         }
-        match count_empty_poll_if(|number| !number.is_multiple_of(ALL_SHARES)) {
+        match count_empty_poll_if(|number, asks| !asks && !number.is_multiple_of(ALL_SHARES)) {
             true => Look::Nothing,
             false => Look::Further,
         }
@@ -100,7 +100,7 @@ impl Dispatcher {
     /// poll().
     #[inline(always)]
     pub fn finds_nothing_anywhere(&self) -> bool {
-        !self.something_has_come() && count_empty_poll_if(|number| !number.is_multiple_of(EMPTY))
+        !self.something_has_come() && count_empty_poll_if(|number, _| !number.is_multiple_of(EMPTY))
     }
 
     /// Runs up to `most` handlers, if the role is free; returns the number of messages. Must not be
