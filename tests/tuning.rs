@@ -78,6 +78,7 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
 /// a time, or a threshold.
 const NAMES: &[&str] = &[
     "LOOKS",
+    "POLLS",
     "PAUSES",
     "YIELD",
     "BATCH",

@@ -231,7 +231,7 @@ struct Trampoline {
     library_thread: Cell<bool>,
     /// Polls that found no message since the last one that did; see count_empty_poll() and polls().
     empty_polls: Cell<u32>,
-    /// Polls that still ask the network; see note_network_poll().
+    /// How many next polls of this thread ask a network; see note_network_poll().
     network_polls: Cell<u32>,
     polls: Cell<Polls>,
 }

@@ -241,14 +241,24 @@ impl Lane {
     /// Polls a wire that wakes no thread. Then works for the lane, except in offload mode. Returns
     /// whether there was an event or any work.
     pub fn help_others(&self) -> bool {
+        let (found, worked) = self.help_and_tell();
+        found || worked
+    }
+
+    /// Like `help_others`. Returns whether the wire had an event, and whether there was work.
+    pub fn help_and_tell(&self) -> (bool, bool) {
         self.help_polling(Fabric::help_wire)
     }
 
+    /// Returns as help_and_tell() does.
     #[inline]
-    fn help_polling(&self, poll: impl Fn(&Fabric, u32, &mut dyn FnMut()) -> Polled) -> bool {
+    fn help_polling(
+        &self,
+        poll: impl Fn(&Fabric, u32, &mut dyn FnMut()) -> Polled,
+    ) -> (bool, bool) {
         let fabric = self.routes.fabric();
         if !fabric.has_silent_wire() || in_callback() {
-            return self.execution != Execution::Offload && self.help();
+            return (false, self.execution != Execution::Offload && self.help());
         }
         // The role first, if it is free: frames that are polled while a thread holds it wake no
         // other thread, since the sources are disarmed before.
@@ -256,10 +266,10 @@ impl Lane {
             Execution::Offload => None,
             _ => self.handover.take_armed(),
         };
-        let Some(mut work) = work else { return poll(fabric, 1, &mut || ()).is_any() };
+        let Some(mut work) = work else { return (poll(fabric, 1, &mut || ()).is_any(), false) };
         let polled = poll(fabric, looks(), &mut || work.disarm());
         let worked = self.handover.finish_after_poll(work, self, polled);
-        polled.is_any() || worked
+        (polled.is_any(), worked)
     }
 
     /// Works for the lane in one burst, or until `done` returns true. Returns the last answer of
@@ -284,7 +294,7 @@ impl Lane {
     /// wakes no thread, unless application threads poll it.
     pub fn turn(&self) -> Turn {
         let silent = self.routes.fabric().has_silent_wire();
-        let came = silent && self.help_polling(Fabric::help_wire_aside);
+        let came = silent && self.help_polling(Fabric::help_wire_aside) != (false, false);
         let turn = match self.handover.turn(self) {
             Turn::Idle if came => Turn::Worked,
             turn => turn,

@@ -37,7 +37,8 @@ pub fn test(
     Ok(ended.then(|| End::Well(unsafe { status.assume_init() })))
 }
 
-/// What an error of MPI_Test says of the request. None: the request has ended well.
+/// What an error of MPI_Test says of the request: that it has ended well in spite of the error
+/// (None), that it is still under way (`Some(None)`), or that the peer has died.
 #[cold]
 fn end_of_failed(
     handle: &mut ffi::MPI_Request,

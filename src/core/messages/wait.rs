@@ -5,7 +5,6 @@ use super::{Parameters, Send};
 use crate::core::blocking::accepted;
 use crate::core::context::Context;
 use crate::core::submit::{Accepted, FLAG_DEFER, FLAG_PARK, check_flags, must_be_nothing};
-use crate::engine::completion::note_network_poll;
 use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::MOST;
 pub use crate::engine::messages::dispatch::Look;
@@ -28,7 +27,10 @@ impl Context {
     /// path reports the error.
     #[inline(always)]
     pub fn am_look(&self) -> Look {
-        if self.routes.gate().is_open() { self.dispatcher.look() } else { Look::Further }
+        match self.routes.gate().is_open() {
+            true => self.dispatcher.look(self.routes.fabric().has_silent_wire()),
+            false => Look::Further,
+        }
     }
 
     /// Whether a poll finds no message in any place where messages arrive, and has nothing else to
@@ -53,19 +55,24 @@ impl Context {
 
     /// Handles up to `most` messages; returns how many. Without a message where the last ones came
     /// it polls a wire that wakes no thread: the calling thread and the wire's polling thread would
-    /// otherwise need each other's core for each message. When the wire has brought something, the
-    /// thread's next polls ask it, too; else one of eight.
+    /// otherwise need each other's core for each message. After a poll of the wire that has found
+    /// something, the end of a send included, the thread's next polls ask it, too; else one of
+    /// eight does.
     #[inline(never)]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
         let silent = self.routes.fabric().has_silent_wire();
         let polled = silent && !self.dispatcher.next_has_come();
+        let ask = || {
+            let (found, worked) = self.lane.help_and_tell();
+            self.dispatcher.note_network_poll(found);
+            found || worked
+        };
         if polled {
-            note_network_poll(self.lane.help_others());
+            ask();
         }
         let mut handled = self.dispatcher.poll_and_note(most, true);
-        if handled == 0 && silent && !polled && self.lane.help_others() {
-            note_network_poll(true);
+        if handled == 0 && silent && !polled && ask() {
             handled = self.dispatcher.poll_and_note(most, true);
         }
         if handled > 0 {

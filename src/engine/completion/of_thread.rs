@@ -22,10 +22,6 @@ pub fn is_library_thread() -> bool {
     unsafe { known::get().as_ref() }.is_some_and(|t| t.library_thread.get())
 }
 
-/// Polls of a network without an event, after which a thread asks it less often. A program that has
-/// got a message soon gets the next one, and a round trip takes some 10 to 100 polls.
-pub(super) const NETWORK_POLLS: u32 = 64;
-
 /// Counts a poll of this thread that found no message; returns the number of such polls since the
 /// last one that found some.
 pub fn count_empty_poll() -> u32 {
@@ -35,9 +31,9 @@ pub fn count_empty_poll() -> u32 {
 }
 
 /// Like count_empty_poll(), unless the thread is inside a callback or `may` refuses: then it
-/// returns false and counts nothing. `may` gets the new number, and whether the thread's next polls
-/// ask the network; see note_network_poll(). One function for these checks, so that a poll loads
-/// the thread-local pointer once.
+/// returns false and counts nothing. `may` gets the new number, and whether this poll asks a
+/// network, if there is one; see note_network_poll(). One function for these checks, so that a poll
+/// loads the thread-local pointer once.
 #[inline(always)]
 pub fn count_empty_poll_if(may: impl FnOnce(u32, bool) -> bool) -> bool {
     // SAFETY: as in mine().
@@ -50,11 +46,11 @@ pub fn count_empty_poll_if(may: impl FnOnce(u32, bool) -> bool) -> bool {
     again
 }
 
-/// Notes whether a poll of a network by this thread has found something. If so, its next
-/// NETWORK_POLLS polls ask the network, too.
-pub fn note_network_poll(found: bool) {
+/// Notes a poll of a network by this thread. Some: the poll has found something, and so many next
+/// polls of the thread ask the network.
+pub fn note_network_poll(next: Option<u32>) {
     let polls = &mine().network_polls;
-    polls.set(if found { NETWORK_POLLS } else { polls.get().saturating_sub(1) });
+    polls.set(next.unwrap_or(polls.get().saturating_sub(1)));
 }
 
 /// The state of a thread's polls of one context; see `engine::messages::dispatch`.

@@ -209,8 +209,9 @@ fn a_failed_add_is_over_when_its_waiter_is_released() {
     });
 }
 
-/// While the network brings something, each empty poll of the thread asks it, and NETWORK_POLLS
-/// polls longer. A thread of another poll does not.
+/// A poll of the network that has found something opens a window of polls that ask it, another one
+/// opens it anew, and each poll that finds nothing shortens it. Another thread has a window of its
+/// own.
 #[test]
 fn polls_ask_a_network_that_has_brought_something() {
     let asks = || {
@@ -223,17 +224,17 @@ fn polls_ask_a_network_that_has_brought_something() {
     };
     count_empty_poll();
     assert!(!asks());
-    note_network_poll(false);
+    note_network_poll(None);
     assert!(!asks());
-    for found in [true, true] {
-        note_network_poll(found);
-        for poll in 0..of_thread::NETWORK_POLLS {
-            assert!(asks(), "poll {poll}");
-            note_network_poll(false);
-        }
-        assert!(!asks());
+    note_network_poll(Some(3));
+    note_network_poll(None);
+    note_network_poll(Some(3));
+    for poll in 0..3 {
+        assert!(asks(), "poll {poll}");
+        note_network_poll(None);
     }
-    note_network_poll(true);
+    assert!(!asks());
+    note_network_poll(Some(3));
     let other = std::thread::spawn(|| {
         count_empty_poll();
         count_empty_poll_if(|_, network| !network)

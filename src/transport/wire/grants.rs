@@ -88,7 +88,7 @@ pub const RIDE: Duration = Duration::from_micros(20);
 /// How many times longer it waits if a knock has carried it, which the peer has not answered:
 /// longer than a round trip takes.
 const ALONG: u32 = 5;
-/// While answers wait, a rank reads the clock at one look of so many.
+/// While answers wait, a rank reads the clock in one round of so many.
 const SELDOM: u8 = 4;
 
 /// The line of a frame; None: its receiver has set a place aside for it.
@@ -173,7 +173,8 @@ pub enum Taken {
 
 /// What a sender keeps of a peer and a line to which a knock is under way.
 struct Sending {
-    /// At most DEPTH and one more. Empty for most knocks, which bring the only frame.
+    /// At most DEPTH and one more, and those that tickets have left. Empty for most knocks, which
+    /// bring the only frame.
     waiting: Vec<OwnedFrame>,
     /// The number of the knock.
     knock: u64,

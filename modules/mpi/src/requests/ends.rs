@@ -16,8 +16,8 @@ const ALL: u32 = 64;
 
 impl Requests {
     /// Adds the requests that have ended to `ended`, and the ends of frames to `events`. Returns
-    /// the message of the oldest receive if that has ended; it came before those in `ended`. MPI
-    /// progresses inside this call.
+    /// the message of the oldest receive if that has ended, which is to be handled before `ended`.
+    /// MPI progresses inside this call.
     #[inline(always)]
     pub fn test(&mut self) -> Result<Option<Came>, Failure> {
         self.fill()?;

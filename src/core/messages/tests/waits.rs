@@ -63,3 +63,29 @@ fn a_wait_that_a_handler_ends_leaves_the_lane_alone() {
     assert!(leaves_it);
     context.finalize(None).status.expect("the end");
 }
+
+/// How many of so many polls look further, as llcl_am_poll does.
+fn further(context: &Context, polls: usize) -> usize {
+    let looks_further = |_: &usize| {
+        let further = context.am_look() == Look::Further;
+        if further {
+            context.am_poll(1).expect("a poll");
+        }
+        further
+    };
+    (0..polls).filter(looks_further).count()
+}
+
+/// One of eight empty polls asks the wire. After one that has found something, 64 polls ask it;
+/// those of a context without such a wire do not.
+#[test]
+fn empty_polls_ask_a_wire_that_has_brought_something() {
+    let (silent, plain) = (beside_a_silent_wire(true), world_of_one(true));
+    // The wire may have had events at its start.
+    further(&silent, 400);
+    assert_eq!(further(&silent, 80), 10);
+    silent.dispatcher.note_network_poll(true);
+    assert_eq!(further(&plain, 80), 10);
+    assert_eq!(further(&silent, 64), 64);
+    assert_eq!(further(&silent, 80), 10);
+}

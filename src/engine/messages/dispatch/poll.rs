@@ -2,12 +2,14 @@
 //!
 //! An empty poll reads the marks of the slots that the receivers read next. It takes no role and
 //! writes to no shared memory. So it costs some nanoseconds, and a thread that is preempted in it
-//! delays no other thread. A thread that is preempted in a handler holds the role; other threads
-//! that see a message and find the role taken yield their cores, so that the holder runs again.
+//! delays no other thread. Polls that ask a network are others: see Context::am_poll(). A thread
+//! that is preempted in a handler holds the role; other threads that see a message and find the
+//! role taken yield their cores, so that the holder runs again.
 
 use super::{BATCH, Dispatcher, Held, LOOKS, MOST, Requests};
 use crate::engine::completion::{
     Callbacks, Polls, count_empty_poll, count_empty_poll_if, in_callback, is_library_thread,
+    note_network_poll,
 };
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One of so many empty polls looks at all shares. The others look only at the shares of the last
 /// messages.
 const ALL_SHARES: u32 = 8;
+/// Polls of a network without an event after which a thread asks it in one of ALL_SHARES polls
+/// only. A program that has got a message soon gets the next one, and a round trip takes some 10 to
+/// 100 polls.
+const NETWORK_POLLS: u32 = 64;
 /// Empty polls after which a thread takes the roles and does the work that is due when no message
 /// comes: skips tickets of dead senders, and wakes senders that sleep for credit.
 const EMPTY: u32 = 128;
@@ -41,7 +47,7 @@ pub enum Look {
     Nothing,
     /// A message has come.
     Come,
-    /// The poll must look at all shares.
+    /// The poll must look at all shares, and ask the network if that wakes no thread.
     Further,
 }
 
@@ -83,17 +89,25 @@ fn make_present(present: &Cell<Polls>, of: u64) {
 }
 
 impl Dispatcher {
-    /// The shortest poll. Come: the caller must call poll_one(), or poll(). Further: it must call
-    /// finds_nothing_anywhere().
+    /// The shortest poll. `silent`: there is a network that wakes no thread. Come: the caller must
+    /// call poll_one(), or poll(). Further: it must call finds_nothing_anywhere().
     #[inline(always)]
-    pub fn look(&self) -> Look {
+    pub fn look(&self, silent: bool) -> Look {
         if self.next_has_come() {
             return Look::Come;
         }
-        match count_empty_poll_if(|number, asks| !asks && !number.is_multiple_of(ALL_SHARES)) {
+        match count_empty_poll_if(|number, asks| {
+            !(silent && asks || number.is_multiple_of(ALL_SHARES))
+        }) {
             true => Look::Nothing,
             false => Look::Further,
         }
+    }
+
+    /// Notes whether the calling thread's poll of a network has found something: then its next
+    /// polls ask the network, too.
+    pub fn note_network_poll(&self, found: bool) {
+        note_network_poll(found.then_some(NETWORK_POLLS));
     }
 
     /// True: no message has come to any share, and nothing else is due. False: the caller must call

@@ -272,11 +272,10 @@ impl Shared {
         }
         let mut results = state.results.take().unwrap_or_default();
         let failed_before = state.failure.is_some();
-        let events = std::mem::take(&mut state.events.0);
-        for event in &events[..count] {
-            self.event(state, event, deliver, &mut results);
+        for at in 0..count {
+            let event = state.events.0[at];
+            self.event(state, &event, deliver, &mut results);
         }
-        state.events.0 = events;
         let for_lane = std::mem::take(&mut results.for_lane) || !results.ends.is_empty();
         let rings = self.hand_over(&mut results.ends);
         let others = std::mem::take(&mut results.others) || !results.is_empty();

@@ -35,8 +35,9 @@ impl Grants {
 impl Grants {
     /// Whether an answer of a knock is due that has waited for a packet. `came`: this rank has
     /// events to handle. Usually their messages carry the answer or say that the peer knows it, so
-    /// the clock is not read for a new answer until a look finds nothing, and then seldom: the next
-    /// look finds the message that a rank waits for so much sooner.
+    /// the clock is seldom read for a new answer before a round without events. Later rounds
+    /// without events read it seldom, too: the next one finds the message that a rank waits for so
+    /// much sooner.
     #[inline]
     pub fn is_late(&mut self, came: bool) -> bool {
         if self.fresh.is_none() && self.due.is_none() {
