@@ -13,7 +13,7 @@ use crate::transport::carrier::Sleeper;
 use crate::transport::frame::Class;
 use crate::transport::memory::message_sender::{MessageSender, Watched};
 use crate::transport::waiters::Awaited;
-use crate::util::backoff::Backoff;
+use crate::util::backoff::{Backoff, core_is_shared};
 use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -56,8 +56,8 @@ impl Context {
     /// Handles up to `most` messages; returns how many. Without a message where the last ones came
     /// it polls a wire that wakes no thread: the calling thread and the wire's polling thread would
     /// otherwise need each other's core for each message. After a poll of the wire that has found
-    /// something, the end of a send included, the thread's next polls ask it, too; else one of
-    /// eight does.
+    /// something, the end of a send included, the thread's next polls ask it, too, unless the core
+    /// is shared; else one of eight does.
     #[inline(never)]
     pub fn am_poll(&self, most: usize) -> Result<usize> {
         self.may_block()?;
@@ -65,7 +65,8 @@ impl Context {
         let polled = silent && !self.dispatcher.next_has_come();
         let ask = || {
             let (found, worked) = self.lane.help_and_tell();
-            self.dispatcher.note_network_poll(found);
+            // On a shared core a poll of the wire would delay the thread for which this one waits.
+            self.dispatcher.note_network_poll(found && !core_is_shared());
             found || worked
         };
         if polled {

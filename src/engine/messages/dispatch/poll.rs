@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// messages.
 const ALL_SHARES: u32 = 8;
 /// Polls of a network without an event after which a thread asks it in one of ALL_SHARES polls
-/// only. A program that has got a message soon gets the next one, and a round trip takes some 10 to
-/// 100 polls.
-const NETWORK_POLLS: u32 = 64;
+/// only. A round trip over an MPI's shared memory takes some five polls. If more polls asked, a
+/// thread on the same core would wait longer.
+const NETWORK_POLLS: u32 = 8;
 /// Empty polls after which a thread takes the roles and does the work that is due when no message
 /// comes: skips tickets of dead senders, and wakes senders that sleep for credit.
 const EMPTY: u32 = 128;
