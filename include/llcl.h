@@ -2335,14 +2335,15 @@ llcl_status_t llcl_am_within(llcl_context_t *context,
  *
  * A poll that finds nothing takes some nanoseconds; now and then such a poll yields its core to
  * other threads. Over a network that wakes no thread, such as MPI, one of eight such polls asks
- * the network, which takes up to a few microseconds. When the network has brought something, the
- * thread's next eight such polls ask it. If several threads poll at the same time, one of them
- * runs handlers, unless the handlers are parallel. `context`: a live context. `most`: messages to
- * take at most, from 1 on; more than 64 count as 64. `handled`: where the number of messages goes,
- * including those without a handler; may be NULL. It is 0 if no message has come or another thread
- * is running a handler. LLCL_OK, whether a message has come or not; LLCL_ERR_INVALID: `context` is
- * NULL, or `most` is 0; LLCL_ERR_STATE: inside a callback or handler, or the context is being
- * finalized. Any thread may call it; handlers run on it, and callbacks (not in offload mode).
+ * the network, which takes up to a few microseconds. After one that has found something there, the
+ * thread's next eight such polls ask the network. If several threads poll at the same time, one of
+ * them runs handlers, unless the handlers are parallel.
+ * `context`: a live context. `most`: messages to take at most, from 1 on; more than 64 count as
+ * 64. `handled`: where the number of messages goes, including those without a handler; may be
+ * NULL. It is 0 if no message has come or another thread is running a handler.
+ * LLCL_OK, whether a message has come or not; LLCL_ERR_INVALID: `context` is NULL, or `most` is 0;
+ * LLCL_ERR_STATE: inside a callback or handler, or the context is being finalized.
+ * Any thread may call it; handlers run on it, and callbacks (not in offload mode).
  * From: gasnet_AMPoll of GASNet, with a bound.
  */
 llcl_status_t llcl_am_poll(llcl_context_t *context,

@@ -209,9 +209,9 @@ fn a_failed_add_is_over_when_its_waiter_is_released() {
     });
 }
 
-/// A poll of the network that has found something opens a window of polls that ask it, another one
-/// opens it anew, and each poll that finds nothing shortens it. Another thread has a window of its
-/// own.
+/// After a poll of the network that has found something, so many polls ask it. The next find begins
+/// the count anew, and each poll that finds nothing takes one off. Each thread counts its own
+/// polls.
 #[test]
 fn polls_ask_a_network_that_has_brought_something() {
     let asks = || {

@@ -209,7 +209,7 @@ pub struct Grants {
     /// next packet finds nothing: a packet has taken most answers by then, and the clock is not
     /// read for them.
     fresh: Option<u32>,
-    /// Looks in a row that have not read the clock while an answer waits.
+    /// Rounds in a row that have not read the clock while an answer waits.
     unread: u8,
     /// Of each line the last peer behind whose knock frames waited. Its next knock is answered at
     /// once: the peer sends a stream, and perhaps no packet goes back.

@@ -2,9 +2,9 @@
 //!
 //! An empty poll reads the marks of the slots that the receivers read next. It takes no role and
 //! writes to no shared memory. So it costs some nanoseconds, and a thread that is preempted in it
-//! delays no other thread. Polls that ask a network are others: see Context::am_poll(). A thread
-//! that is preempted in a handler holds the role; other threads that see a message and find the
-//! role taken yield their cores, so that the holder runs again.
+//! delays no other thread. A poll that asks a network takes longer: see Context::am_poll(). A
+//! thread that is preempted in a handler holds the role; other threads that see a message and find
+//! the role taken yield their cores, so that the holder runs again.
 
 use super::{BATCH, Dispatcher, Held, LOOKS, MOST, Requests};
 use crate::engine::completion::{
