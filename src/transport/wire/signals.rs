@@ -32,8 +32,8 @@ pub struct Come {
     pub number: u64,
     /// The signal.
     pub signal: Signal,
-    /// The status for the sender, and the word's old value if the signal is an atomic; what
-    /// [`take`] makes of it is for a signal that nobody handles.
+    /// The status for the sender, and the word's old value if the signal is an atomic. [`take`]
+    /// sets the answer to a signal that nobody handles.
     pub answer: (Status, u64),
 }
 
