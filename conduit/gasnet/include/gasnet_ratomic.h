@@ -1,5 +1,5 @@
-/* Remote atomics. All atomics on a word are totally ordered. Those on
- * memory that this process maps are done when the call returns. */
+/* Remote atomics. All atomics on a word are totally ordered. Those on memory that this process
+ * maps are done when the call returns. */
 #ifndef GASNET_RATOMIC_H
 #define GASNET_RATOMIC_H
 #include "gasnetex.h"

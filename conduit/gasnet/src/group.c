@@ -76,6 +76,14 @@ gex_Event_t group_event(struct group *group) {
     return &group->root;
 }
 
+gex_Event_t group_event_if(bool begun, struct group *group) {
+    if (!begun) {
+        free(group);
+        return GEX_EVENT_NO_OP;
+    }
+    return group_event(group);
+}
+
 /* libllcl copies the bytes of a small put. */
 bool group_put(struct group *group, gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
                enum local local, gex_Flags_t flags) {

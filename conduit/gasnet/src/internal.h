@@ -277,10 +277,11 @@ bool group_is_over(const struct group *group);
 /* The event of a group; GEX_EVENT_INVALID if all its accesses have ended, and the group is
  * freed. */
 gex_Event_t group_event(struct group *group);
-/* nonblocking.c: the event of a group of one access, which may not have begun */
+/* The event of a group of one access. GEX_EVENT_NO_OP if that has not begun, and the group is
+ * freed. */
 gex_Event_t group_event_if(bool begun, struct group *group);
-/* The group for the calling thread's NBI accesses. */
-struct group *group_present(void);
+/* nonblocking.c: the group for the calling thread's NBI accesses */
+struct group *nbi_group(void);
 void nonblocking_thread_ends(void);
 
 #endif

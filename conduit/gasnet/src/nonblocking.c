@@ -3,14 +3,6 @@
 
 #include <stdlib.h>
 
-gex_Event_t group_event_if(bool begun, struct group *group) {
-    if (!begun) {
-        free(group);
-        return GEX_EVENT_NO_OP;
-    }
-    return group_event(group);
-}
-
 gex_Event_t gexl_put_nb(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size,
                         gex_Event_t *lc, gex_Flags_t flags) {
     struct group *group = group_new(true);
@@ -36,7 +28,7 @@ gex_Event_t gexl_get_nb(gex_TM_t tm, void *destination, gex_Rank_t rank, const v
 static __thread struct group *of_thread, *of_region;
 static __thread bool region_begun;
 
-struct group *group_present(void) {
+struct group *nbi_group(void) {
     struct group **group = region_begun ? &of_region : &of_thread;
     if (!*group) {
         *group = group_new(region_begun);
@@ -47,11 +39,11 @@ struct group *group_present(void) {
 int gexl_put_nbi(gex_TM_t tm, gex_Rank_t rank, void *destination, const void *source, size_t size, gex_Event_t *lc,
                  gex_Flags_t flags) {
     enum local local = lc == GEX_EVENT_DEFER ? AT_END : lc == GEX_EVENT_GROUP ? WHEN_COUNTED : AT_RETURN;
-    return !group_put(group_present(), tm, rank, destination, source, size, local, flags);
+    return !group_put(nbi_group(), tm, rank, destination, source, size, local, flags);
 }
 
 int gexl_get_nbi(gex_TM_t tm, void *destination, gex_Rank_t rank, const void *source, size_t size, gex_Flags_t flags) {
-    return !group_get(group_present(), tm, destination, rank, source, size, flags);
+    return !group_get(nbi_group(), tm, destination, rank, source, size, flags);
 }
 
 int gex_NBI_Test(gex_EC_t mask, gex_Flags_t flags) {

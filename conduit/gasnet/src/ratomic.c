@@ -140,7 +140,7 @@ static unsigned category_of(gex_OP_t op) { return op == GEX_OP_SET ? PUTS : op =
                             type operand1, type operand2, gex_Flags_t flags) {                      \
         llcl_atomic_params_t far;                                                                   \
         return !operate_##NAME(ad, result, rank, target, op, operand1, operand2, flags, &far) &&    \
-               !group_atomic(group_present(), &far, category_of(op), flags);                        \
+               !group_atomic(nbi_group(), &far, category_of(op), flags);                        \
     }                                                                                               \
     gex_Event_t gex_AD_OpNB_##NAME(gex_AD_t ad, type *result, gex_Rank_t rank, void *target,        \
                                    gex_OP_t op, type operand1, type operand2, gex_Flags_t flags) {  \

@@ -66,7 +66,7 @@ struct parts {
 static struct parts begin(gex_TM_t tm, gex_Rank_t rank, enum gexl_form form, gex_Flags_t flags) {
     struct parts parts = {tm, rank, NULL, form, flags & GEX_FLAG_ENABLE_LEAF_LC ? WHEN_COUNTED : AT_END};
     if (rank < tm->size && far_of(&gexl_places(tm)[rank])) {
-        parts.group = form == GEXL_NBI ? group_present() : group_new(true);
+        parts.group = form == GEXL_NBI ? nbi_group() : group_new(true);
     }
     return parts;
 }

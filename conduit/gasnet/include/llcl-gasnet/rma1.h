@@ -105,34 +105,34 @@ static inline int gexl_try_syncnbi(gex_EC_t mask) {
 #define GEXL_VIS1(suffix, form, result, how)                                                                     \
     static inline result gasnet_putv##suffix(gasnet_node_t rank, size_t dst_count, gasnet_memvec_t const dst[],  \
                                              size_t src_count, gasnet_memvec_t const src[]) {                    \
-        how gex_VIS_VectorPut##form(gexl_world, rank, dst_count, (gex_Memvec_t const *)(const void *)dst,          \
+        how gex_VIS_VectorPut##form(gexl_world, rank, dst_count, (gex_Memvec_t const *)(const void *)dst,        \
                                   src_count, (gex_Memvec_t const *)(const void *)src, 0);                        \
     }                                                                                                            \
     static inline result gasnet_getv##suffix(size_t dst_count, gasnet_memvec_t const dst[], gasnet_node_t rank,  \
                                              size_t src_count, gasnet_memvec_t const src[]) {                    \
-        how gex_VIS_VectorGet##form(gexl_world, dst_count, (gex_Memvec_t const *)(const void *)dst, rank,          \
+        how gex_VIS_VectorGet##form(gexl_world, dst_count, (gex_Memvec_t const *)(const void *)dst, rank,        \
                                   src_count, (gex_Memvec_t const *)(const void *)src, 0);                        \
     }                                                                                                            \
     static inline result gasnet_puti##suffix(gasnet_node_t rank, size_t dst_count, void *const dst[],            \
                                              size_t dst_size, size_t src_count, void *const src[],               \
                                              size_t src_size) {                                                  \
-        how gex_VIS_IndexedPut##form(gexl_world, rank, dst_count, dst, dst_size, src_count, src, src_size, 0);     \
+        how gex_VIS_IndexedPut##form(gexl_world, rank, dst_count, dst, dst_size, src_count, src, src_size, 0);   \
     }                                                                                                            \
     static inline result gasnet_geti##suffix(size_t dst_count, void *const dst[], size_t dst_size,               \
                                              gasnet_node_t rank, size_t src_count, void *const src[],            \
                                              size_t src_size) {                                                  \
-        how gex_VIS_IndexedGet##form(gexl_world, dst_count, dst, dst_size, rank, src_count, src, src_size, 0);     \
+        how gex_VIS_IndexedGet##form(gexl_world, dst_count, dst, dst_size, rank, src_count, src, src_size, 0);   \
     }                                                                                                            \
     static inline result gasnet_puts##suffix(gasnet_node_t rank, void *dst, const size_t dst_strides[],          \
                                              void *src, const size_t src_strides[], const size_t count[],        \
                                              size_t levels) {                                                    \
-        how gex_VIS_StridedPut##form(gexl_world, rank, dst, (const ptrdiff_t *)dst_strides, src,                   \
+        how gex_VIS_StridedPut##form(gexl_world, rank, dst, (const ptrdiff_t *)dst_strides, src,                 \
                                    (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);              \
     }                                                                                                            \
     static inline result gasnet_gets##suffix(void *dst, const size_t dst_strides[], gasnet_node_t rank,          \
                                              void *src, const size_t src_strides[], const size_t count[],        \
                                              size_t levels) {                                                    \
-        how gex_VIS_StridedGet##form(gexl_world, dst, (const ptrdiff_t *)dst_strides, rank, src,                   \
+        how gex_VIS_StridedGet##form(gexl_world, dst, (const ptrdiff_t *)dst_strides, rank, src,                 \
                                    (const ptrdiff_t *)src_strides, count[0], count + 1, levels, 0);              \
     }
 GEXL_VIS1(_bulk, Blocking, void, (void))
