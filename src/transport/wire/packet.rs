@@ -114,7 +114,7 @@ fn sizes_of(class: Class, medium: usize) -> (RangeInclusive<usize>, usize) {
     }
 }
 
-/// What is wrong with a received message that is not sound.
+/// The fault of a received message that is_sound() has refused.
 #[cold]
 fn fault_of(class: Class, bytes: &[u8], medium: usize) -> String {
     if bytes.len() < FRAME_HEAD {
@@ -122,14 +122,14 @@ fn fault_of(class: Class, bytes: &[u8], medium: usize) -> String {
     }
     let (header, payload) = (usize::from(bytes[3]), number(bytes, 16, 8));
     let (headers, payloads) = sizes_of(class, medium);
-    if !headers.contains(&header) {
-        return format!("a header of {header} bytes, expected {headers:?} in {class:?}");
-    }
-    if payload > payloads as u64 {
-        return format!("a payload of {payload} bytes, expected at most {payloads}");
-    }
-    let expected = FRAME_HEAD + header + payload as usize;
-    format!("a frame of {} bytes, expected {expected}", bytes.len())
+    format!(
+        "a frame of {} bytes in {class:?}: a header of {header} bytes, expected {headers:?}, a payload \
+         of {payload} bytes, expected at most {payloads} and the rest behind {FRAME_HEAD} and the \
+         header, and the flags {} and {}, expected 0 or 1 and 0",
+        bytes.len(),
+        bytes[6],
+        bytes[7]
+    )
 }
 
 /// Decodes a message that is sound.
