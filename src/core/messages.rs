@@ -11,8 +11,9 @@ use crate::engine::lane::Execution;
 use crate::engine::messages::deferred::{Admitted, Deferred, encode, take_deferred};
 use crate::engine::messages::requests::Waiting;
 use crate::engine::messages::{BULK, HEADER, Handler, LONG, MEDIUM};
+use crate::engine::routes::Routes;
 use crate::fail;
-use crate::transport::address::{ANY, Key};
+use crate::transport::address::{ANY, Address, Key};
 use crate::transport::carrier::{Bytes, Peer};
 use crate::transport::frame::{Class, Frame, IDS};
 pub use crate::transport::memory::message_sender::ShortMessage;
@@ -93,7 +94,7 @@ impl Context {
     /// Sends or parks the message; an error says why it was not accepted.
     pub fn am_try(&self, send: &Send) -> Result<()> {
         let post = || self.poster.am_submit(send).map(|()| Accepted::Fires);
-        self.accept(send.flags, || Parked::of(send), post).map(drop)
+        self.accept(send.flags, || Parked::of(&self.routes, send), post).map(drop)
     }
 }
 
@@ -106,14 +107,10 @@ impl Poster {
         check(send)?;
         let message_sender = self.post.message_sender(send.peer)?;
         check_peer(send, message_sender)?;
-        let local = match send.kind {
-            MEDIUM => Local::Pointer(send.payload.cast_mut()),
-            _ => Local::Region(send.source),
-        };
+        let local = payload_of(send);
         if send.kind == BULK {
             // The peer will read the bytes, so they must be in a region of this rank.
-            let _pinned = pin();
-            local.resolve(&self.routes, send.payload_size as u64)?;
+            local.check(&self.routes, send.payload_size as u64)?;
         }
         let waits = send.kind == BULK
             || send.on_complete.kind != completion::NONE
@@ -291,13 +288,14 @@ unsafe impl std::marker::Send for Parked {}
 unsafe impl Sync for Parked {}
 
 impl Parked {
-    /// A copy of a message whose header check() has accepted.
-    fn of(send: &Send) -> Parked {
+    /// A copy of a message whose header check() has accepted. Err: the payload is nowhere.
+    fn of(routes: &Routes, send: &Send) -> Result<Parked> {
+        payload_of(send).check(routes, send.payload_size as u64)?;
         let mut parked = Parked { send: *send, header: [0; HEADER] };
         // SAFETY: the caller's bytes, valid during the call.
         let header = unsafe { bytes(send.header, send.header_size) };
         parked.header[..header.len()].copy_from_slice(header);
-        parked
+        Ok(parked)
     }
 }
 
@@ -320,6 +318,14 @@ impl Later for Parked {
         let by_caller = flags & FLAG_DEFER == 0 && poster.lane.execution() != Execution::Offload;
         let sender = poster.routes.fabric().known_sender(peer);
         sender.filter(|_| by_caller && kind != LONG).map(|it| (it, self.send.bytes()))
+    }
+}
+
+/// Where the payload is.
+fn payload_of(send: &Send) -> Local {
+    match send.kind {
+        MEDIUM => Local::Pointer(send.payload.cast_mut()),
+        _ => Local::Region(send.source),
     }
 }
 
@@ -366,7 +372,9 @@ fn check(send: &Send) -> Result<()> {
         let payload = send.payload;
         fail!(ERR_INVALID, "payload is {payload:?}, expected NULL: this kind takes a source");
     }
-    if kind == BULK && Key(send.source.key) == ANY {
+    let is_outside =
+        Key(send.source.key) == ANY || payload_size == 0 && send.source == Address::NOWHERE;
+    if kind == BULK && is_outside {
         fail!(ERR_INVALID, "source is no place in a region, where the peer could read it");
     }
     if send.reply.is_null() && send.reply_capacity > 0 {

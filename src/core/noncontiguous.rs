@@ -111,7 +111,7 @@ fn each_span(
 impl Context {
     /// Executes, queues or parks the request; an error says why it was not accepted.
     pub fn submit_many(&self, many: &Many) -> Result<Accepted> {
-        self.accept(many.flags, || Parked::of(many), || self.poster.submit_many(many))
+        self.accept(many.flags, || Parked::of(&self.poster, many), || self.poster.submit_many(many))
     }
 
     /// Tries until the request is accepted.
@@ -181,6 +181,17 @@ impl Poster {
             }
         };
         Ok(bytes && signal == Access::Mapped)
+    }
+
+    /// Fails if the local side is not in memory of this rank now.
+    fn check_local(&self, shape: &Shape) -> Result<()> {
+        let _pinned = pin();
+        match shape {
+            Shape::Strided(it) => {
+                Local::Region(it.local).resolve(&self.routes, it.spans[0]).map(drop)
+            }
+            Shape::Lists(ours, _) => self.check_ours(ours),
+        }
     }
 
     /// Checks all local spans. The caller is pinned.

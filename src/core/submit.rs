@@ -170,15 +170,16 @@ impl Context {
 
     /// Executes, queues or parks the request; an error says why it was not accepted.
     pub fn submit(&self, request: &Request) -> Result<Accepted> {
-        let parked = || Parked::of(request);
+        let parked = || Parked::of(&self.routes, request);
         self.accept(request.flags, parked, || self.poster.submit(request))
     }
 
-    /// Posts a request, or parks it if there is no room and the flags allow it.
+    /// Posts a request, or parks it if there is no room and the flags allow it. `parked` fails if
+    /// the request is wrong whatever the peer answers: nobody may look at the completions later.
     pub(super) fn accept<L: Later + 'static>(
         &self,
         flags: u32,
-        parked: impl FnOnce() -> L,
+        parked: impl FnOnce() -> Result<L>,
         post: impl FnOnce() -> Result<Accepted>,
     ) -> Result<Accepted> {
         self.must_be_open()?;
@@ -191,12 +192,12 @@ impl Context {
     fn park_if_refused<L: Later + 'static>(
         &self,
         flags: u32,
-        parked: impl FnOnce() -> L,
+        parked: impl FnOnce() -> Result<L>,
         error: Error,
     ) -> Result<Accepted> {
         let parks = error.status.is_retry() && flags & FLAG_PARK != 0;
         self.counted(match parks {
-            true => self.poster.park(parked(), error).map(|()| Accepted::Fires),
+            true => parked().and_then(|it| self.poster.park(it, error)).map(|()| Accepted::Fires),
             false => Err(error),
         })
     }

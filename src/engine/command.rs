@@ -115,8 +115,6 @@ pub struct Command {
 // until its completion has fired.
 unsafe impl Send for Command {}
 
-const NOWHERE: Address = Address { offset: 0, key: 0 };
-
 impl Command {
     /// Whether a command whose `local` is a pointer carries its bytes. A write does, since its
     /// caller may reuse the source as soon as the call returns. An atomic does not: its `local` is
@@ -163,12 +161,12 @@ impl Command {
             code: 0,
             kind: 0,
             peer,
-            remote: NOWHERE,
+            remote: Address::NOWHERE,
             local: std::ptr::null_mut(),
             size: 0,
             operand: 0,
             compare: 0,
-            signal: NOWHERE,
+            signal: Address::NOWHERE,
             on_local: Completion::NOTHING,
             on_complete: Completion::NOTHING,
         }

@@ -66,6 +66,9 @@ pub struct Address {
 }
 
 impl Address {
+    /// Where nothing is: an address of zeroes.
+    pub const NOWHERE: Address = Address { offset: 0, key: 0 };
+
     /// ERR_RANGE unless `size` bytes from here lie within a region of `length` bytes.
     pub fn check(self, size: u64, length: u64) -> Result<()> {
         let offset = self.offset;

@@ -15,11 +15,13 @@ unsafe impl Send for Parked {}
 unsafe impl Sync for Parked {}
 
 impl Parked {
-    pub(super) fn of(many: &Many) -> Parked {
+    /// Err: the local side is wrong.
+    pub(super) fn of(poster: &Poster, many: &Many) -> Result<Parked> {
+        poster.check_local(&many.shape)?;
         // park() tells the caller that the completion fires, so FLAG_DONE must not prevent that
         // later.
         let (flags, shape) = (many.flags & !FLAG_DONE, many.shape.clone());
-        Parked(Box::new(Many { flags, shape, ..*many }))
+        Ok(Parked(Box::new(Many { flags, shape, ..*many })))
     }
 }
 

@@ -168,7 +168,7 @@ impl Strided {
 mod tests {
     use super::*;
 
-    const NOWHERE: Address = Address { offset: 0, key: 0 };
+    const NOWHERE: Address = Address::NOWHERE;
 
     fn strided(size: u64, given: &[[u64; 3]]) -> Strided {
         Strided::new((NOWHERE, NOWHERE), size, given, 2).unwrap()

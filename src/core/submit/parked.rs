@@ -5,6 +5,7 @@ use crate::core::submit::{FLAG_DONE, Request};
 use crate::engine::by_caller::Local;
 use crate::engine::completion::Completion;
 use crate::engine::queue_entry::INLINE;
+use crate::engine::routes::Routes;
 use crate::util::status::Result;
 
 /// A request that is parked, with the bytes that it carries.
@@ -19,7 +20,9 @@ unsafe impl Send for Parked {}
 unsafe impl Sync for Parked {}
 
 impl Parked {
-    pub(super) fn of(request: &Request) -> Parked {
+    /// Err: the local side is wrong.
+    pub(super) fn of(routes: &Routes, request: &Request) -> Result<Parked> {
+        request.local.check(routes, request.command.size)?;
         let mut parked = Parked { request: *request, bytes: [0; INLINE] };
         // park() tells the caller that the completions fire, so FLAG_DONE must not prevent that
         // later.
@@ -29,7 +32,7 @@ impl Parked {
             // SAFETY: the caller's bytes, valid during the call.
             unsafe { std::ptr::copy_nonoverlapping(from, parked.bytes.as_mut_ptr(), size) };
         }
-        parked
+        Ok(parked)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::engine::routes::Routes;
 use crate::fail;
 use crate::transport::address::{ANY, Address, Key};
+use crate::util::pin::pin;
 use crate::util::status::Result;
 
 /// The local side of an operation.
@@ -16,6 +17,12 @@ pub enum Local {
 }
 
 impl Local {
+    /// Fails if there is no such memory now.
+    pub fn check(self, routes: &Routes, size: u64) -> Result<()> {
+        let _pinned = pin();
+        self.resolve(routes, size).map(drop)
+    }
+
     /// The address in this process. The caller stays pinned while it uses the address.
     pub fn resolve(self, routes: &Routes, size: u64) -> Result<*mut u8> {
         match (self.find(routes, size), self) {
@@ -29,9 +36,17 @@ impl Local {
     pub fn find(self, routes: &Routes, size: u64) -> Option<*mut u8> {
         match self {
             Local::Pointer(pointer) => Some(pointer),
-            Local::Region(address) => routes.own().find_near(address, size),
+            Local::Region(address) => {
+                routes.own().find_near(address, size).or_else(|| nowhere(address, size))
+            }
         }
     }
+}
+
+/// The place of no bytes at NULL, which lies in no region.
+#[cold]
+fn nowhere(address: Address, size: u64) -> Option<*mut u8> {
+    (address == Address::NOWHERE && size == 0).then(std::ptr::dangling_mut)
 }
 
 /// The error for a local address that was not found.
