@@ -165,7 +165,7 @@ unsafe fn transfer(
                 // A wrong local address is an error of this call, not of the later request.
                 let _pinned = pin();
                 local.resolve(routes, size)?;
-                return Ok(left_to_others(access, command));
+                return Ok(left_to_others(routes, access, command));
             }
             Access::Kernel(address) => {
                 // SAFETY: as the caller promises.
@@ -184,9 +184,13 @@ unsafe fn transfer(
 }
 
 /// The outcome of a read or a write whose memory this rank reaches so, if it copies nothing itself.
-fn left_to_others(access: Access, command: &Command) -> Outcome {
-    // A write of no bytes may bring a control message.
-    let brings = command.size > 0 || command.op == Op::WRITE_CONTROL;
+fn left_to_others(routes: &Routes, access: Access, command: &Command) -> Outcome {
+    // A write of no bytes may bring a signal or a control message.
+    let brings = match command.op {
+        _ if command.size > 0 => true,
+        Op::WRITE_SIGNAL => routes.fabric().has_signals(command.peer),
+        op => op == Op::WRITE_CONTROL,
+    };
     match access {
         Access::Posted(_) if brings => Outcome::NeedsPost,
         _ => Outcome::NeedsOwner,
@@ -393,7 +397,7 @@ pub fn outcome_if_owner_signals(routes: &Routes, command: &Command) -> Result<Op
     let data = routes.locate(port, command.remote, command.size)?;
     Ok(match check_word(routes, port, command.signal, 8)? {
         Access::Mapped => None,
-        _ => Some(left_to_others(data, command)),
+        _ => Some(left_to_others(routes, data, command)),
     })
 }
 

@@ -31,8 +31,9 @@ const JOINED_BYTES: u64 = 64 << 10;
 /// Whether a request to the owner executes this command in less time than the network, which can
 /// execute it, too.
 fn goes_to_owner(routes: &Routes, command: &Command) -> bool {
-    let most = || if routes.fabric().has_signals(command.peer) { 0 } else { WITH_SIGNAL };
-    command.op == Op::WRITE_SIGNAL && command.size <= most()
+    command.op == Op::WRITE_SIGNAL
+        && command.size <= WITH_SIGNAL
+        && !routes.fabric().has_signals(command.peer)
 }
 
 impl LaneState {

@@ -1,7 +1,7 @@
 /* Writes the words of struct control at peers, by which ranks announce barriers. A rank stores to
- * the memory of a peer that it maps. To a peer behind a wire it writes eight bytes beside the word,
- * with a signal that adds to the word: over MPI the answer to such a write travels with the peer's
- * next one, whereas the answer to an atomic takes a message of its own. */
+ * the memory of a peer that it maps. To a peer behind a wire it sends a write of no bytes with a
+ * signal that adds to the word: over MPI the answer to such a write travels with the peer's next
+ * one, whereas the answer to an atomic takes a message of its own. */
 #include "internal.h"
 
 struct control_at control_find(gex_Rank_t jobrank, llcl_remote_t remote) {
@@ -25,7 +25,6 @@ struct word_at word_find(const struct control_at *control, size_t offset) {
  * returns. Writes over a wire may arrive in any order: the word is the sum of those that are
  * there, so never more than its last value if it only grows. */
 void word_tell(struct word_at *word, uint64_t value) {
-    static const uint64_t nothing;
     llcl_write_signal_params_t params = LLCL_WRITE_SIGNAL_PARAMS_INIT;
     if (word->here) {
         atomic_store_explicit(&word->here->value, value, memory_order_release);
@@ -34,10 +33,7 @@ void word_tell(struct word_at *word, uint64_t value) {
     }
     params.peer = word->jobrank;
     params.flags = LLCL_FLAG_PARK;
-    params.source = llcl_local_address(&nothing);
-    params.destination = llcl_at(word->remote, offsetof(struct word, rest));
-    params.size = sizeof nothing;
-    params.signal = word->remote;
+    params.destination = params.signal = word->remote;
     params.signal_op = LLCL_SIGNAL_ADD;
     params.signal_value = value - word->told;
     word->told = value;

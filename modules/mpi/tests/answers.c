@@ -2,8 +2,8 @@
  *
  * Answers to writes with signal travel in the next request to the same peer: two ranks that write
  * to each other in turn need ENOUGH hundredths of a message for each write, or fewer, in the best
- * of MOST batches. The polling thread sends some answers alone, and on a busy machine most of them
- * for a while. A rank that computes answers all the same.
+ * of MOST batches, also for writes of no bytes. The polling thread sends some answers alone, and on
+ * a busy machine most of them for a while. A rank that computes answers all the same.
  *
  * Reads that are posted while a request is unanswered travel together in the next one, unless they
  * are long. A write with signal does not wait.
@@ -181,12 +181,13 @@ static void asks_of_posts(void)
 
 int main(void)
 {
-    int small, large, atomic;
+    int none, small, large, atomic;
     llcl_region_t *handle;
     context = start(MPI_THREAD_MULTIPLE);
     LLCL_CHECK(llcl_region_allocate_shared(context, LARGEST + 8, &handle, all));
     region = llcl_region_address(handle);
     LLCL_CHECK(llcl_barrier(context));
+    none = messages_for(0);
     small = messages_for(64);
     large = messages_for(LARGEST);
     write_to_a_rank_that_computes();
@@ -201,6 +202,7 @@ int main(void)
     requests_of(2, read_to, LARGEST, 2, 2);
     requests_of(2, write_with_signal, 8, 2, 2);
     asks_of_posts();
+    EXPECT(none >= 100 && none <= ENOUGH);
     EXPECT(small >= 100 && small <= ENOUGH && large >= 100 && large <= ENOUGH);
     LLCL_CHECK(llcl_finalize(context));
     MPI_Finalize();

@@ -8,7 +8,8 @@
  * value of its own. A rank that sees the word at the sum of all values must see all bytes, and in
  * the end the word is exactly that sum.
  *
- * A write that is refused leaves bytes and word as they are. */
+ * A write of no bytes has its source at NULL. A write that is refused leaves bytes and word as they
+ * are; it is refused also if it would be parked, since this rank has not used the region yet. */
 #include "expect.h"
 #include <llcl_mpi.h>
 #include <string.h>
@@ -68,7 +69,7 @@ static llcl_write_signal_params_t write_of(int turn, size_t size)
     for (size_t at = 0; at < size; at++)
         bytes[turn][at] = byte_of(rank, turn, at);
     put.peer = (uint32_t)(1 - rank);
-    put.source = llcl_local_address(bytes[turn]);
+    put.source = llcl_local_address(size > 0 ? bytes[turn] : NULL);
     put.destination = llcl_at(all[1 - rank], PLACES + (uint64_t)turn * MOST);
     put.size = size;
     put.signal = all[1 - rank];
@@ -183,7 +184,20 @@ static void set(void)
 
 static void refused(void)
 {
+    llcl_region_t *handle;
+    llcl_remote_t fresh[2];
     llcl_write_signal_params_t put = write_of(1, 8);
+    LLCL_CHECK(llcl_region_allocate_shared(context, 8, &handle, fresh));
+    put.destination = put.signal = fresh[1 - rank];
+    put.source = llcl_local_address(NULL);
+    put.flags = LLCL_FLAG_PARK;
+    EXPECT(llcl_write_signal_async(context, &put) == LLCL_ERR_KEY);
+    put.size = 0;
+    LLCL_CHECK(llcl_write_signal_async(context, &put));
+    meet();
+    EXPECT(*(uint64_t *)llcl_region_address(handle) == value_of(1));
+    LLCL_CHECK(llcl_region_free(handle));
+    put = write_of(1, 8);
     memset(region + PLACES, 0, BYTES - PLACES);
     meet();
     put.signal = llcl_at(all[1 - rank], BYTES);

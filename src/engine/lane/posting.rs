@@ -59,7 +59,7 @@ impl Lane {
             Op::READ | Op::WRITE => command.size > 0,
             Op::WRITE_SIGNAL => {
                 let is_device = Key(command.signal.key).is_device();
-                command.size > 0 && !is_device && self.routes.fabric().has_signals(command.peer)
+                !is_device && self.routes.fabric().has_signals(command.peer)
             }
             Op::ATOMIC => {
                 let is_device = Key(command.remote.key).is_device();

@@ -164,9 +164,9 @@ fn a_requester_posts_an_atomic() {
 }
 
 /// A requester posts a write with signal as it does a write, if the wire's writes bring signals
-/// (those of seeds 7 and 10 do), whether one transfer brings all bytes or, with seed 10, three. If
-/// the word is not aligned, or lies in a region that this rank does not know, the write takes the
-/// long path.
+/// (those of seeds 7 and 10 do), whether it has no bytes, or one transfer brings all of them, or,
+/// with seed 10, three. If the word is not aligned, or lies in a region that this rank does not
+/// know, the write takes the long path.
 #[test]
 fn a_requester_posts_a_write_with_signal() {
     const WORDS: usize = 3 << 13;
@@ -180,6 +180,7 @@ fn a_requester_posts_a_write_with_signal() {
         for (words, key, offset, known) in [
             (1, pair.key, 4, false),
             (1, pair.key + (1 << 40), 0, false),
+            (0, pair.key, 0, true),
             (1, pair.key, 0, true),
             (WORDS, pair.key, 0, true),
         ] {
@@ -193,7 +194,7 @@ fn a_requester_posts_a_write_with_signal() {
             pair.until("the write has not ended", || ended.load(Ordering::Acquire) == sum / 3);
             // SAFETY: `theirs` is not changed any more.
             let word = unsafe { (&raw const theirs[WORDS]).read_volatile() };
-            assert_eq!((word, theirs[0]), (sum, if sum > 0 { 7 } else { 0 }), "seed {seed}");
+            assert_eq!((word, theirs[0]), (sum, if sum > 3 { 7 } else { 0 }), "seed {seed}");
         }
         assert_eq!(theirs[WORDS - 1], if has { 7 } else { 0 });
         assert_eq!(pair.near().is_idle(), Some(true));

@@ -2,7 +2,7 @@
 //! instead of a write and a request behind it. The thread that polls the owner's lane changes the
 //! signal's word and answers. A wire may bring answers with the completion of the write. Otherwise
 //! the thread answers the write's tag, as the owner answers a request, so the write has completed
-//! when both the wire's completion and that answer have come.
+//! when both the wire's completion and that answer have come. The write may have no bytes.
 //!
 //! An atomic is such a signal without bytes, whose answer brings the old value of the word. Only a
 //! wire that brings answers with completions has it.

@@ -324,7 +324,7 @@ fn write_with_signal(name: &str, size: usize, kind: u8) -> [u64; 4] {
 #[test]
 fn a_write_with_signal_is_one_command() {
     for (seed, answers) in [2, 3, 6, 7].into_iter().flat_map(|seed| [(seed, 0), (seed, 1)]) {
-        for size in [16, 1000, 64 << 10] {
+        for size in [0, 16, 1000, 64 << 10] {
             let name = format!("{seed}:remote=1:notices=2:answers={answers}:keys=0:message=0:fd=0");
             let expected = [1, 2, 1 - answers, 1];
             assert_eq!(write_with_signal(&name, size, NO_ATOMIC), expected, "{name}, {size} bytes");
