@@ -274,7 +274,7 @@ impl LaneState {
     /// Whether a signal may change a word: this rank knows its region, and it is aligned.
     #[inline(always)]
     fn finds_word(&mut self, fabric: &Fabric, peer: u32, word: Address) -> bool {
-        let found = fabric.find_far(&mut self.last_region, (peer, word, 8));
+        let found = fabric.find_far(&mut self.last_word, (peer, word, 8));
         found.is_some_and(|(remote, _)| (remote | word.offset).is_multiple_of(8))
     }
 

@@ -78,8 +78,10 @@ pub struct LaneState {
     pub(super) waiting: SendQueue,
     /// Operations in the table that have not been posted to the network, by peer and age.
     pub(super) posts: PeerTurns<PostLine>,
-    /// The region that the last short post of a read or a write has looked up.
+    /// The region that the last short post has looked up for the bytes or the word of an atomic.
     pub(super) last_region: LastRegion,
+    /// The same for the word of a signal, which may lie in another region than the bytes.
+    pub(super) last_word: LastRegion,
     /// How many completions the network has reported.
     pub(super) completions: u64,
     /// Work requests of one batch; kept for its memory.
@@ -123,6 +125,7 @@ impl LaneState {
             waiting: SendQueue::default(),
             posts: PeerTurns::default(),
             last_region: LastRegion::default(),
+            last_word: LastRegion::default(),
             completions: 0,
             batch: Vec::new(),
             unsent: 0,
