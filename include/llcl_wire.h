@@ -197,7 +197,10 @@ typedef struct {
     /* Opens the wire of a rank. Collective over all ranks. */
     int32_t (*open)(const llcl_wire_host_t *, const llcl_wire_open_t *, llcl_wire_t **);
     /* Closes the wire and its lane. The module has up to drain_ns to send what it has taken.
-     * libllcl gives no frame back afterwards. */
+     * libllcl gives no frame back afterwards. LLCL_OK: the network touches the bytes of no command
+     * any more. Else it may do so (LLCL_ERR_SYSTEM), or the calling thread may not close the wire
+     * (LLCL_ERR_STATE): libllcl then keeps the bytes and the host until the process ends. It calls
+     * nothing of the wire afterwards, whatever the answer. */
     int32_t (*close)(llcl_wire_t *, int64_t drain_ns);
     int32_t (*caps)(llcl_wire_t *, llcl_wire_caps_t *);
     /* Writes this rank's card: the card_bytes bytes by which peers connect to it */

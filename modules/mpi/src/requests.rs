@@ -82,6 +82,11 @@ impl Single {
     fn receives(&self) -> bool {
         matches!(self, Single::Read(_) | Single::Stored { .. } | Single::Abandoned(_))
     }
+
+    /// Whether MPI uses memory that libllcl must keep.
+    fn uses_memory(&self) -> bool {
+        !matches!(self, Single::Message(_) | Single::Stored { region: None, .. })
+    }
 }
 
 /// A request that MPI has ended.
@@ -338,13 +343,15 @@ impl Requests {
         self.singles.iter().all(Single::receives)
     }
 
-    /// Cancels all receives. Leaks the boxes of the requests that MPI does not end.
-    pub fn take_back(&mut self) {
+    /// Cancels all receives. Leaks the boxes of the requests that MPI does not end. False: MPI may
+    /// still use memory of libllcl.
+    pub fn take_back(&mut self) -> bool {
         for mut receive in self.receives.drain(..).chain(self.overtaken.drain(..)) {
             if !take_back(&mut receive.handle) {
                 std::mem::forget(receive.bytes);
             }
         }
+        let mut none = true;
         self.frames = 0;
         for (single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
             let receives = match &single {
@@ -354,15 +361,19 @@ impl Requests {
             };
             // Sends cannot be cancelled reliably, so MPI may still read their bytes.
             if !(receives && take_back(&mut handle)) {
+                none &= !single.uses_memory();
                 std::mem::forget(single);
             }
         }
+        none
     }
 
-    /// Cancels all receives, and frees the communicator.
+    /// Cancels all receives, and frees the communicator. An error also if MPI may still use memory
+    /// of libllcl.
     pub fn close(&mut self) -> i32 {
-        self.take_back();
-        self.communicator.close()
+        let none = self.take_back();
+        let freed = self.communicator.close();
+        if none { freed } else { Status::ERR_SYSTEM }
     }
 }
 

@@ -364,7 +364,7 @@ pub trait WireLane: Send {
         String::new()
     }
 
-    /// Closes the lane. The wire has up to `drain` to send what it has taken. Afterwards it touches
-    /// the bytes of no command.
+    /// Closes the lane. The wire has up to `drain` to send what it has taken. Ok: it touches the
+    /// bytes of no command any more. Err: it may, so the caller keeps them, and the lane.
     fn close(&mut self, drain: Duration) -> Result<()>;
 }
