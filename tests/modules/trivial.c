@@ -6,6 +6,7 @@
  *   MORE     its table has fields that libllcl does not know
  *   NO_POST  its table has no post()
  *   USELESS  its probe() fails
+ *   FRAME    most bytes of a frame
  * A form that can do more:
  *   REMOTE   post() executes reads and writes in the memory of peers */
 #include "llcl.h"
@@ -23,7 +24,11 @@
 #define MISSING 0
 #endif
 
-enum { RANKS = 64, DEPTH = 8, FRAME_MOST = 1024, SPANS = 4096 };
+#ifndef FRAME
+#define FRAME 1024
+#endif
+
+enum { RANKS = 64, DEPTH = 8, FRAME_MOST = FRAME, SPANS = 4096 };
 
 typedef struct frame {
     struct frame *next;
@@ -114,6 +119,18 @@ static int32_t close_wire(llcl_wire_t *wire, int64_t drain_ns)
     }
     free(wire);
     return LLCL_OK;
+}
+
+/* The number of wires that are open, for tests. */
+int trivial_open_wires(void);
+int trivial_open_wires(void)
+{
+    int count = 0;
+    pthread_mutex_lock(&lock);
+    for (int number = 0; number < 4096; number++)
+        count += ends[number] != NULL;
+    pthread_mutex_unlock(&lock);
+    return count;
 }
 
 static int32_t caps(llcl_wire_t *wire, llcl_wire_caps_t *can)

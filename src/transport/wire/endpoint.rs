@@ -326,6 +326,8 @@ impl Endpoint {
             let size = card.len();
             fail!(ERR_UNSUPPORTED, "the wire's card has {size} bytes, expected at most {CARD}");
         }
+        // Before the area of the tickets is registered, which the wire may use until it is closed.
+        let wake = Wake::new()?;
         let state = State {
             lane: wire.lane()?,
             grants: Grants::default(),
@@ -350,7 +352,7 @@ impl Endpoint {
             closed: false,
             reported: 0,
         };
-        let (state, wake, failed) = (Mutex::new(state), Wake::new()?, news.failed);
+        let (state, failed) = (Mutex::new(state), news.failed);
         let shared = Shared {
             me,
             medium,

@@ -10,6 +10,7 @@ use crate::util::shared_object::{self, SharedObject};
 use crate::util::status::{Error, Result, Status};
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -184,24 +185,27 @@ impl Module {
     /// program has passed in `llcl_bootstrap_t.foreign`, such as an MPI communicator; 0: none.
     pub fn open(self, rank: u32, size: u32, foreign: i64) -> Result<Opened> {
         self.probe()?;
-        let (host, mut wire) = (Host::new(), std::ptr::null_mut());
+        let (mut handle, mut wire) = (Handle::new(self.0), std::ptr::null_mut());
         let struct_size = size_of::<OpenTable>() as u64;
         let (node, reserved, foreign) = (0, 0, (&raw const foreign).cast());
         let open = OpenTable { struct_size, rank, size, node, reserved, foreign };
-        let handle = Handle { table: self.0, wire: std::ptr::null_mut(), host };
         let function = self.0.open;
         // SAFETY: the structs live through the call, and the host as long as the wire.
         let open = || unsafe { function.map(|call| call(&*handle.host.table, &open, &mut wire)) };
         handle.call("open", open)?;
-        Ok(Opened(Arc::new(Handle { wire, ..handle })))
+        handle.wire = wire;
+        Ok(Opened(Arc::new(handle)))
     }
 }
 
 /// An open wire.
 struct Handle {
     table: Table,
+    /// Null before open() has succeeded.
     wire: *mut WireHandle,
     host: Host,
+    /// close() was called: the module is told once.
+    closed: AtomicBool,
 }
 
 // SAFETY: llcl_wire.h lets any thread use a wire, and one thread at a time each lane.
@@ -210,6 +214,11 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Handle {
+    fn new(table: Table) -> Handle {
+        let (wire, host) = (std::ptr::null_mut(), Host::new());
+        Handle { table, wire, host, closed: AtomicBool::new(false) }
+    }
+
     /// Calls a function of the module. Makes an error of a status other than 0, with the text that
     /// the module has logged on this thread during the call. A text of another call says nothing
     /// about this one, and that of a successful call is dropped.
@@ -222,6 +231,25 @@ impl Handle {
         let why = if said.is_empty() { format!("{status:?}") } else { said };
         let name = self.table.name();
         Err(Error::new(status, format!("wire {name}: {what}: {why}")))
+    }
+
+    /// Closes the wire. After an error the module may still use the host.
+    fn close(&self, drain: Duration) -> Result<()> {
+        self.closed.store(true, Ordering::Relaxed);
+        let (function, drain) = (self.table.close, drain.as_nanos() as i64);
+        // SAFETY: the wire is open, and nobody uses its lane any more.
+        self.call("close", || unsafe { function.map(|call| call(self.wire, drain)) })
+    }
+}
+
+impl Drop for Handle {
+    /// Closes a wire of which no endpoint could be made: the module may have given its address to
+    /// others, as that for MPI has to MPI_Finalize. The host of a wire that does not close stays.
+    fn drop(&mut self) {
+        let is_open = !self.wire.is_null() && !*self.closed.get_mut();
+        if is_open && self.close(Duration::ZERO).is_err() {
+            std::mem::forget(std::mem::replace(&mut self.host, Host::new()));
+        }
     }
 }
 
@@ -394,9 +422,7 @@ impl WireLane for ModuleLane {
     }
 
     fn close(&mut self, drain: Duration) -> Result<()> {
-        let (function, drain) = (self.of.table.close, drain.as_nanos() as i64);
-        // SAFETY: the wire is open and has this one lane.
-        self.of.call("close", || unsafe { function.map(|call| call(self.of.wire, drain)) })
+        self.of.close(drain)
     }
 }
 

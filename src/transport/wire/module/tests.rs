@@ -2,6 +2,7 @@ use super::host::log;
 use super::*;
 use crate::transport::frame::{Class, Frame};
 use crate::transport::wire::endpoint::{Endpoint, no_news};
+use std::ffi::c_int;
 use std::process::Command as Process;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
@@ -132,7 +133,7 @@ fn what_a_module_says_is_in_the_error() {
 #[test]
 fn a_text_of_a_successful_call_is_not_the_reason_of_a_later_error() {
     let module = Module::load(&built("trivial", &[])).unwrap();
-    let handle = Handle { table: module.0, wire: std::ptr::null_mut(), host: Host::new() };
+    let handle = Handle::new(module.0);
     let logs = |said: &std::ffi::CStr| log(handle.host.table.host, 0, said.as_ptr());
     let succeeds = || {
         logs(c"4 ports are up");
@@ -160,7 +161,7 @@ fn a_text_of_a_successful_call_is_not_the_reason_of_a_later_error() {
 #[test]
 fn calls_of_two_threads_have_a_text_each() {
     let module = Module::load(&built("trivial", &[])).unwrap();
-    let handle = Handle { table: module.0, wire: std::ptr::null_mut(), host: Host::new() };
+    let handle = Handle::new(module.0);
     let both_have_logged = std::sync::Barrier::new(2);
     let register = |said: &std::ffi::CStr| {
         let fails = || {
@@ -176,4 +177,21 @@ fn calls_of_two_threads_have_a_text_each() {
             .map(|it| it.join().unwrap())
     });
     assert_eq!([one, other], ["wire trivial: register: one", "wire trivial: register: other"]);
+}
+
+/// MPI's module gives MPI_Finalize the address of each wire that it opens, until it closes it.
+#[test]
+fn a_wire_of_which_no_endpoint_can_be_made_is_closed() {
+    let module = built("trivial", &["-DFRAME=64"]);
+    let object = SharedObject::open(&module).unwrap();
+    let count = object.symbol(c"trivial_open_wires").unwrap();
+    // SAFETY: trivial.c gives the symbol of this name this type.
+    let count = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> c_int>(count) };
+    let wire = Module::load(&module).unwrap().open(0, 2, 0).unwrap();
+    assert_eq!(count(), 1);
+    let deliver = Box::new(|_, _, _: &Frame| true);
+    let error = Endpoint::join((0, 2), std::sync::Arc::new(wire), 4096, deliver, no_news());
+    let error = error.err().unwrap();
+    assert!(error.message().contains("frames of at most 64 bytes"), "{error}");
+    assert_eq!(count(), 0);
 }
