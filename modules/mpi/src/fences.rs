@@ -75,7 +75,7 @@ impl MpiLane {
                         _ => continue,
                     };
                     *single = Single::Abandoned(stored);
-                    self.remote.transfers -= 1;
+                    self.remote.transfers.free(peer);
                 }
             }
             self.abandon_served(peer);
@@ -108,7 +108,7 @@ impl MpiLane {
                 && of == peer
             {
                 *single = Single::Abandoned(0..0);
-                self.remote.release(Some(region));
+                self.remote.release(peer, Some(region));
             }
         }
     }

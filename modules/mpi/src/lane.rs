@@ -5,6 +5,7 @@
 use crate::frames::Received;
 use crate::message::{NOTICE_WORDS, Notice};
 use crate::mpi::{self, Communicator, Failure};
+use crate::places::share_of;
 use crate::remote::Remote;
 use crate::requests::{ANSWERS, Came, Ended, REQUESTS, Requests, Single};
 use crate::table::{Card, Command, Event, Host, Piece, Status};
@@ -257,9 +258,7 @@ impl MpiLane {
     #[cold]
     unsafe fn defer(&mut self, peer: u32, class: u32, commands: &[Command]) -> (u32, i32) {
         let own = self.waiting.iter().filter(|it| it.peer == peer).count();
-        // A peer gets at most half of the places that others leave, and one at least, so that those
-        // that answer nothing do not stop the others.
-        let places = (depth_of(class).saturating_sub(self.waiting.len() - own) / 2).max(1);
+        let places = share_of(depth_of(class), self.waiting.len() - own);
         let taken = commands.len().min(places.saturating_sub(own));
         for command in &commands[..taken] {
             // SAFETY: the caller promises a valid piece.

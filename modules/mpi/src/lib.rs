@@ -18,6 +18,7 @@ mod frames;
 mod lane;
 mod message;
 mod mpi;
+mod places;
 mod remote;
 mod requests;
 mod serving;

@@ -12,14 +12,16 @@
 //! takes the time of hundreds of small operations. Two kinds of requests leave at once: a *long*
 //! one, so that the bytes of one request travel while the owner serves another, and one with a
 //! notice, for which the peer may wait before it answers. A requester has at most `WINDOW` requests
-//! to a peer unanswered, or `LONG_WINDOW` if the next one is long. An owner that serves `SERVED`
-//! large operations defers further requests.
+//! to a peer unanswered, or `LONG_WINDOW` if the next one is long. An owner that serves many large
+//! operations defers further requests for such. All peers share the places for operations, at the
+//! requester and at the owner (`places`).
 
 use crate::lane::MpiLane;
 use crate::message::{
     KIND_BITS, NOTICE, WITH_NOTICE, WRITE, ended_and_answer, head_of, outcome, store, take,
     take_bytes,
 };
+use crate::places::Places;
 use crate::requests::{Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,11 +39,13 @@ const WINDOW: u32 = 2;
 const LONG_WINDOW: u32 = 4;
 /// A request whose operations have so many bytes, with their entries, is long.
 const LONG: u64 = 2048;
-/// Most operations of this rank under way.
-pub(crate) const OPERATIONS: usize = 512;
-/// Most large operations of this rank under way.
-const TRANSFERS: usize = 32;
-/// Most large operations of peers that this rank serves at a time.
+/// Most operations of this rank under way; half of them to one peer.
+pub(crate) const OPERATIONS: usize = 1024;
+/// Most large operations of this rank under way; half of them to one peer, and one to each at
+/// least.
+const TRANSFERS: usize = 64;
+/// Large operations of peers that this rank serves at a time; half of them of one peer, and one
+/// request of each at least. It defers further requests for such.
 pub(crate) const SERVED: usize = 64;
 /// The tag of the first large operation; the tags below are classes. An operation's number has two
 /// tags, one for a read and one for a write.
@@ -102,13 +106,15 @@ pub struct Remote {
     operations: Vec<Option<Operation>>,
     /// Numbers without an operation.
     free: Vec<u32>,
+    /// The operations under way.
+    under_way: Places,
     /// Large operations of this rank whose message MPI has not ended.
-    pub(crate) transfers: usize,
+    pub(crate) transfers: Places,
     /// Unanswered requests, by each peer that this rank has sent one.
     pub(crate) open: BTreeMap<u32, u32>,
     /// Large operations of peers whose message MPI has not ended.
-    pub(crate) served: usize,
-    /// Requests that wait until `served` falls below SERVED.
+    pub(crate) served: Places,
+    /// Requests for large operations that wait until `served` has room for their peers.
     pub(crate) deferred: VecDeque<Came>,
     /// Dead peers whose fence is not answered yet, and when it is answered at the latest.
     pub(crate) fences: Vec<(u32, Instant)>,
@@ -149,8 +155,8 @@ impl Remote {
     }
 
     /// Counts a large operation of a peer as ended. None: it is not counted in a region.
-    pub(crate) fn release(&mut self, region: Option<u64>) {
-        self.served -= 1;
+    pub(crate) fn release(&mut self, peer: u32, region: Option<u64>) {
+        self.served.free(peer);
         if let Some(found) = region.and_then(|region| self.regions.get_mut(&region)) {
             found.busy -= 1;
         }
@@ -158,7 +164,10 @@ impl Remote {
 
     /// Adds an operation, and returns its number.
     fn add(&mut self, operation: Operation) -> u32 {
-        self.transfers += usize::from(operation.transfers);
+        self.under_way.take(operation.peer);
+        if operation.transfers {
+            self.transfers.take(operation.peer);
+        }
         match self.free.pop() {
             Some(number) => {
                 self.operations[number as usize] = Some(operation);
@@ -175,9 +184,11 @@ impl Remote {
         self.operations.get_mut(number as usize)?.as_mut()
     }
 
-    fn has_room(&self, command: &Command) -> bool {
-        let transfers = command.size <= INLINE || self.transfers < TRANSFERS;
-        transfers && (!self.free.is_empty() || self.operations.len() < OPERATIONS)
+    #[inline(always)]
+    fn has_room(&mut self, peer: u32, command: &Command) -> bool {
+        let transfers = command.size <= INLINE || self.transfers.has_room(peer, TRANSFERS);
+        let has_number = !self.free.is_empty() || self.operations.len() < OPERATIONS;
+        transfers && has_number && self.under_way.has_room(peer, OPERATIONS)
     }
 
     /// Counts a request with these operations as unanswered. False: it may not leave before the
@@ -251,7 +262,7 @@ impl MpiLane {
             let inline = if write && size <= INLINE { size } else { 0 };
             let notices = write && command.flags & Command::NOTICE != 0;
             let entry = if notices { ENTRY + NOTICE } else { ENTRY };
-            if !self.remote.has_room(command) || !message.has_room(entry + inline as usize) {
+            if !self.remote.has_room(peer, command) || !message.has_room(entry + inline as usize) {
                 break;
             }
             // SAFETY: the caller promises a valid piece.
@@ -366,6 +377,7 @@ impl MpiLane {
         let place = self.remote.operations.get_mut(number as usize);
         if let Some(Operation { tag, peer, fetched, .. }) = place.and_then(Option::take) {
             self.remote.free.push(number);
+            self.remote.under_way.free(peer);
             self.requests.events.push_back(Event {
                 tag,
                 status,
@@ -379,10 +391,11 @@ impl MpiLane {
     pub(crate) fn transferred(&mut self, single: Single, cancelled: bool) {
         match single {
             Single::Read(number) | Single::Write(number) => {
-                self.remote.transfers -= 1;
                 let Some(operation) = self.remote.get(number) else { return };
                 operation.transfers = false;
-                match operation.status {
+                let Operation { peer, status, .. } = *operation;
+                self.remote.transfers.free(peer);
+                match status {
                     Some(Status::OK) if cancelled => self.end(number, Status::ERR_PEER_DEAD),
                     Some(status) => self.end(number, status),
                     // The peer's answer ends the operation.
@@ -390,12 +403,12 @@ impl MpiLane {
                 }
             }
             Single::Served { peer, region } => {
-                self.remote.release(Some(region));
+                self.remote.release(peer, Some(region));
                 self.requests.events.push_back(Event::about(Event::SERVED, peer));
             }
             Single::Stored { peer, index, region, notice } => {
                 let status = if region.is_some() { Status::OK } else { Status::ERR_KEY };
-                self.remote.release(region);
+                self.remote.release(peer, region);
                 self.requests.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
                     let notice = notice.filter(|_| status == Status::OK);
@@ -412,12 +425,12 @@ impl MpiLane {
         self.serve_deferred();
     }
 
-    /// Serves the requests that wait for the end of large operations.
+    /// Serves the requests that wait for the end of large operations, if their peers have room.
     pub(crate) fn serve_deferred(&mut self) {
-        while !self.is_over()
-            && self.remote.served < SERVED
-            && let Some(request) = self.remote.deferred.pop_front()
-        {
+        while !self.is_over() {
+            let Remote { deferred, served, .. } = &mut self.remote;
+            let next = deferred.iter().position(|it| served.has_room(it.peer, SERVED));
+            let Some(request) = next.and_then(|at| deferred.remove(at)) else { return };
             self.serve(request);
         }
     }

@@ -5,7 +5,7 @@ use crate::message::{
     ANSWER_ENTRY, KIND_BITS, Notice, WITH_NOTICE, WRITE, ended_and_answer, outcome, store, take,
     take_bytes, take_notice,
 };
-use crate::remote::{INLINE, LARGEST, OPERATIONS, SERVED, tag_of};
+use crate::remote::{INLINE, LARGEST, OPERATIONS, Remote, SERVED, tag_of};
 use crate::requests::{Came, Single};
 use crate::table::{Event, Status};
 use crate::unsent::Answer;
@@ -53,14 +53,14 @@ impl MpiLane {
             return self.requests.recycle(request.bytes);
         }
         self.answered_by(&request);
-        // Small requests do not wait: a stopped peer that does not receive large ones would hold up
-        // the words of all others.
-        let is_free = self.remote.served < SERVED && self.remote.deferred.is_empty();
+        // Small requests do not wait: the words of a peer go on while its large operations do not.
+        let Remote { served, deferred, .. } = &mut self.remote;
+        let is_free = served.has_room(request.peer, SERVED)
+            && deferred.iter().all(|it| it.peer != request.peer);
         if is_free || is_small(&request) {
-            self.serve(request);
-        } else {
-            self.remote.deferred.push_back(request);
+            return self.serve(request);
         }
+        self.remote.deferred.push_back(request);
     }
 
     /// Executes the small operations of a request, and begins the large ones. Then sends the
@@ -158,7 +158,7 @@ impl MpiLane {
         if region.is_none() && !write {
             return false;
         }
-        self.remote.served += 1;
+        self.remote.served.take(peer);
         // The peer has begun to send a write, and MPI must receive the message.
         let to = if region.is_some() { place as *mut u8 } else { SINK.0.get().cast() };
         // SAFETY: `busy` keeps the region registered until the single has ended. The sink lives as

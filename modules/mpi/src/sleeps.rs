@@ -17,7 +17,7 @@ impl MpiLane {
     /// What arm() of llcl_wire.h returns.
     pub fn arm(&mut self) -> Armed {
         let how = if self.must_poll() { POLL_NOW } else { POLL_AFTER };
-        let moves = self.remote.transfers > 0 || self.remote.served > 0;
+        let moves = self.remote.transfers.used() > 0 || self.remote.served.used() > 0;
         let is_short = moves && self.short_sleeps < MOST && !self.is_over();
         self.short_sleeps += u32::from(is_short);
         Armed { how, fd: -1, after_ns: if is_short { SHORT_NS } else { 0 } }

@@ -1,7 +1,8 @@
-/* Large reads whose bytes a peer does not take hold up nobody's small operations. At rank 0, which
- * owns the memory, the program replaces MPI_Isend, MPI_Test and MPI_Testsome: while `hides` is set,
- * no send of BYTES ends, as if the reader were stopped. Rank 1 begins READS reads, more than rank 0
- * serves at a time. Then atomics, small reads and writes with signal of rank 2 must end. 3 ranks.
+/* Large reads whose bytes their readers do not take hold up nobody else's operations. At rank 0,
+ * which owns the bytes, the program replaces MPI_Isend, MPI_Test and MPI_Testsome: while `hides` is
+ * set, no send of BYTES ends, except to rank 2, as if the other readers were stopped. Each of them
+ * begins READS reads, more than rank 0 serves at a time. Then atomics, small and large reads and
+ * writes with signal of rank 2 must end. 6 ranks.
  */
 #include "expect.h"
 #include <llcl_mpi.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 enum { BYTES = 64 << 10, READS = 200, TURNS = 20, SECONDS = 30, MOST = 600, QUIET = 50 };
+enum { READER = 2, MOST_RANKS = 16 };
 enum { WORD = BYTES, SIGNALS = WORD + 8, REGION = SIGNALS + 8 }; /* offsets in the region */
 
 static int hides = 1, sent;
@@ -17,7 +19,7 @@ static MPI_Request large[MOST];
 int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
     int code = PMPI_Isend(bytes, count, type, to, tag, comm, request);
-    if (rank == 0 && count == BYTES && __atomic_load_n(&hides, __ATOMIC_ACQUIRE)) {
+    if (rank == 0 && to != READER && count == BYTES && __atomic_load_n(&hides, __ATOMIC_ACQUIRE)) {
         int at = __atomic_load_n(&sent, __ATOMIC_RELAXED);
         EXPECT(at < MOST);
         large[at] = *request;
@@ -66,6 +68,7 @@ static void wait_until_full(void)
         usleep(1000);
     }
     EXPECT(before < READS);
+    printf("behind: %d large reads under way\n", before);
 }
 
 /* Waits for a message of another rank, for a limited time. */
@@ -111,7 +114,7 @@ int main(void)
 {
     static char bytes[BYTES];
     llcl_region_t *region;
-    llcl_remote_t all[3];
+    llcl_remote_t all[MOST_RANKS];
     uint64_t ended = 0;
     llcl_read_params_t get = LLCL_READ_PARAMS_INIT;
     llcl_context_t *context = start(MPI_THREAD_MULTIPLE);
@@ -121,17 +124,18 @@ int main(void)
     get.destination = llcl_local_address(bytes);
     get.size = BYTES;
     get.on_complete = llcl_add_on(&ended);
-    for (int read = 0; rank == 1 && read < READS; read++)
+    for (int read = 0; rank != 0 && rank != READER && read < READS; read++)
         LLCL_CHECK(llcl_read_async(context, &get));
     if (rank == 0) {
         wait_until_full();
-        tell(2);
-        hear_from(2);
-        printf("behind: %d large reads under way\n", __atomic_load_n(&sent, __ATOMIC_ACQUIRE));
+        tell(READER);
+        hear_from(READER);
         __atomic_store_n(&hides, 0, __ATOMIC_RELEASE);
-    } else if (rank == 2) {
+    } else if (rank == READER) {
         hear_from(0);
         small_operations(context, all[0]);
+        LLCL_CHECK(llcl_read_async(context, &get));
+        LLCL_CHECK(llcl_wait_word(context, &ended, 1, SECONDS * INT64_C(1000000000)));
         tell(0);
     } else {
         LLCL_CHECK(llcl_wait_word(context, &ended, READS, -1));
