@@ -28,7 +28,7 @@ mod unsent;
 
 use lane::{MpiLane, Shared};
 use mpi::Communicator;
-use requests::{FRAME_MOST, RECEIVES};
+use requests::{FRAME_MOST, MESSAGE_MOST, RECEIVES};
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,8 +88,11 @@ fn description() -> String {
     };
     format!(
         "memory of a rank: {RECEIVES} receives of {FRAME_MOST} bytes for all peers, {} KiB; none for \
-         each peer, but a box for each knock that is not answered, of its size if there are many. MPI {deaths}",
-        RECEIVES * FRAME_MOST / 1024
+         each peer, but a box for each knock that is not answered, of its size if there are many, and \
+         for at most {} requests of a peer with large reads and writes that wait, about {MESSAGE_MOST} \
+         bytes each. MPI {deaths}",
+        RECEIVES * FRAME_MOST / 1024,
+        remote::LONG_WINDOW
     )
 }
 

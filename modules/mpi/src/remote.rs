@@ -36,7 +36,7 @@ pub const LARGEST: u64 = 4 << 20;
 /// Most requests to one peer that have no answer yet, unless the next one is long.
 const WINDOW: u32 = 2;
 /// Most such requests if the next one is long: while MPI copies the bytes of two, the others come.
-const LONG_WINDOW: u32 = 4;
+pub(crate) const LONG_WINDOW: u32 = 4;
 /// A request whose operations have so many bytes, with their entries, is long.
 const LONG: u64 = 2048;
 /// Most operations of this rank under way; half of them to one peer.

@@ -48,7 +48,7 @@ fn is_small(request: &Came) -> bool {
 
 impl MpiLane {
     /// Serves a request, or defers it. Drops the request of a dead peer.
-    pub(crate) fn requested(&mut self, request: Came) {
+    pub(crate) fn requested(&mut self, mut request: Came) {
         if self.remote.dead.contains(&request.peer) {
             return self.requests.recycle(request.bytes);
         }
@@ -60,6 +60,9 @@ impl MpiLane {
         if is_free || is_small(&request) {
             return self.serve(request);
         }
+        // Peers that do not receive may have many requests wait for long.
+        let own = request.bytes[..request.size].into();
+        self.requests.recycle(std::mem::replace(&mut request.bytes, own));
         self.remote.deferred.push_back(request);
     }
 

@@ -2,7 +2,8 @@
  * which owns the bytes, the program replaces MPI_Isend, MPI_Test and MPI_Testsome: while `hides` is
  * set, no send of BYTES ends, except to rank 2, as if the other readers were stopped. Each of them
  * begins READS reads, more than rank 0 serves at a time. Then atomics, small and large reads and
- * writes with signal of rank 2 must end. 6 ranks.
+ * writes with signal of rank 2 must end. Meanwhile the requests that wait at rank 0 must not keep
+ * boxes of receives. 6 ranks.
  */
 #include "expect.h"
 #include <llcl_mpi.h>
@@ -10,11 +11,14 @@
 #include <unistd.h>
 
 enum { BYTES = 64 << 10, READS = 200, TURNS = 20, SECONDS = 30, MOST = 600, QUIET = 50 };
-enum { READER = 2, MOST_RANKS = 16 };
+enum { READER = 2, MOST_RANKS = 16, BOXES = 1000, SPARE = 4 };
 enum { WORD = BYTES, SIGNALS = WORD + 8, REGION = SIGNALS + 8 }; /* offsets in the region */
 
 static int hides = 1, sent;
 static MPI_Request large[MOST];
+/* The different boxes of rank 0's receives from any rank, and how many are posted. */
+static void *boxes[BOXES];
+static int count_boxes, posted, all_posted;
 
 int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
@@ -28,6 +32,21 @@ int MPI_Isend(const void *bytes, int count, MPI_Datatype type, int to, int tag, 
     return code;
 }
 
+int MPI_Irecv(void *bytes, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    if (rank == 0 && source == MPI_ANY_SOURCE) {
+        int at = 0;
+        while (at < count_boxes && boxes[at] != bytes)
+            at++;
+        EXPECT(at < BOXES);
+        boxes[at] = bytes;
+        if (at == count_boxes)
+            __atomic_store_n(&count_boxes, at + 1, __ATOMIC_RELEASE);
+        posted += !all_posted;
+    }
+    return PMPI_Irecv(bytes, count, type, source, tag, comm, request);
+}
+
 static int is_hidden(MPI_Request request)
 {
     int at = __atomic_load_n(&hides, __ATOMIC_ACQUIRE) ? __atomic_load_n(&sent, __ATOMIC_ACQUIRE) : 0;
@@ -38,6 +57,7 @@ static int is_hidden(MPI_Request request)
 
 int MPI_Test(MPI_Request *request, int *ended, MPI_Status *status)
 {
+    all_posted = 1; /* the module posts its receives before it asks for messages */
     *ended = 0;
     return is_hidden(*request) ? MPI_SUCCESS : PMPI_Test(request, ended, status);
 }
@@ -68,7 +88,8 @@ static void wait_until_full(void)
         usleep(1000);
     }
     EXPECT(before < READS);
-    printf("behind: %d large reads under way\n", before);
+    printf("behind: %d large reads under way, %d boxes for %d receives\n", before, count_boxes, posted);
+    EXPECT(__atomic_load_n(&count_boxes, __ATOMIC_ACQUIRE) <= posted + SPARE);
 }
 
 /* Waits for a message of another rank, for a limited time. */
