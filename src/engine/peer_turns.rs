@@ -16,8 +16,11 @@ impl<T> PeerLine for VecDeque<T> {
     }
 }
 
-/// See the head of the file. Allocates only for a new peer, or when more items wait than ever
-/// before.
+/// Most lines that stay when nothing waits in them any more, with their memory, so items for a few
+/// peers need no allocation. More would be memory that grows with the number of ranks.
+const KEPT: usize = 8;
+
+/// See the head of the file.
 pub struct PeerTurns<L> {
     lines: BTreeMap<u32, L>,
     /// Peers for which something waits; the first one is served first.
@@ -36,7 +39,7 @@ impl<L: PeerLine> PeerTurns<L> {
         self.turns.is_empty()
     }
 
-    /// The line of a peer, if an item ever waited for it.
+    /// The line of a peer. None, or an empty line: nothing waits for the peer.
     pub fn line(&self, peer: u32) -> Option<&L> {
         self.lines.get(&peer)
     }
@@ -70,8 +73,12 @@ impl<L: PeerLine> PeerTurns<L> {
             }
             served += 1;
             let left = !line.is_empty();
-            let peer = self.turns.remove(refused);
-            self.turns.extend(peer.filter(|_| left));
+            let Some(peer) = self.turns.remove(refused) else { break };
+            if left {
+                self.turns.push_back(peer);
+            } else if self.lines.len() > KEPT {
+                self.lines.remove(&peer);
+            }
         }
         served
     }
@@ -111,5 +118,15 @@ mod tests {
         assert_eq!(serve(&mut waiting, 2), 3);
         assert_eq!(sent, [20, 21, 10, 11, 12]);
         assert!(waiting.is_empty() && waiting.waiting().next().is_none());
+    }
+    #[test]
+    fn few_lines_stay_when_nothing_waits_in_them() {
+        let mut waiting = PeerTurns::<VecDeque<u32>>::default();
+        for turn in 0..3 {
+            let peers = (0..1000).map(|peer| peer + 500 * turn);
+            peers.for_each(|peer| waiting.put(peer, |line| line.push_back(peer)));
+            assert_eq!(waiting.serve(|line| line.pop_front().is_some()), 1000);
+            assert!(waiting.is_empty() && waiting.lines.len() <= KEPT, "{}", waiting.lines.len());
+        }
     }
 }
