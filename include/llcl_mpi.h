@@ -34,7 +34,11 @@ static inline void llcl_mpi_abort_(void *data, int32_t exit_code)
  * under llcl-run, the call is llcl_init without a bootstrap: the ranks are those of llcl-run, and
  * llcl_init refuses if another launcher has started several processes.
  * LLCL_ERR_STATE: MPI is not initialised, or is finalised; LLCL_ERR_INVALID also if MPI does not
- * tell the rank and the size of comm. Else as of llcl_init. One thread of a rank at a time. */
+ * tell the rank and the size of comm. Else as of llcl_init. One thread of a rank at a time.
+ *
+ * If the ranks run on several machines, libllcl calls MPI. With less than MPI_THREAD_MULTIPLE only
+ * the thread that has called MPI_Init_thread does, inside its calls of libllcl: no other thread may
+ * call MPI meanwhile, with MPI_THREAD_SERIALIZED, either. */
 static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *config, llcl_context_t **context)
 {
     llcl_config_t with = LLCL_CONFIG_INIT;

@@ -61,11 +61,12 @@ typedef struct {
     uint64_t wire[4];
 } llcl_wire_key_t;
 
-/* Classes of commands. A module has a fixed number of receives for the frames of each class, 16 or
- * more. If all receives of a class hold frames that libllcl has not given back, further frames of
- * this class stay in the network, and delay no frame of another class. Frames of the last three
- * classes (requests for credits) have at most LLCL_KNOCK_MOST bytes; libllcl may keep them for
- * long. */
+/* Classes of commands. libllcl may keep frames of one class for long; they must delay no frame of
+ * another class. Either a module has a fixed number of receives for each class, 16 or more. If all
+ * receives of a class hold frames that libllcl has not given back, further frames of this class
+ * stay in the network. Or the module receives every frame, into memory that it allocates. Frames of
+ * the last three classes (requests for credits) have at most LLCL_KNOCK_MOST bytes; libllcl keeps
+ * up to six of each peer for long. */
 enum { LLCL_CLASS_ANSWER, LLCL_CLASS_LIB, LLCL_CLASS_USER, LLCL_CLASS_RMA, LLCL_CLASS_KNOCK_LIB, LLCL_CLASS_KNOCK_RESPONSE, LLCL_CLASS_KNOCK_REQUEST };
 #define LLCL_KNOCK_MOST 512u
 

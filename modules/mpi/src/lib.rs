@@ -8,7 +8,9 @@
 //! The module is linked to one MPI. A program that uses MPI itself has loaded that MPI already, and
 //! both then share it. With MPI_THREAD_MULTIPLE any thread of libllcl calls MPI. With
 //! MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED only the thread that has initialised MPI does, in
-//! its calls of libllcl; what other threads post waits for it (`lane`).
+//! its calls of libllcl; what other threads post waits for it (`lane`). So with
+//! MPI_THREAD_SERIALIZED no other thread of the program may call MPI while that one is inside a
+//! call of libllcl.
 
 mod asked;
 mod calls;

@@ -113,7 +113,9 @@ pub enum Threads {
     /// MPI_THREAD_MULTIPLE.
     Any,
     /// MPI_THREAD_FUNNELED and MPI_THREAD_SERIALIZED: the thread that has initialised MPI. A call
-    /// by another one might coincide with one of the program's.
+    /// by another one might coincide with one of the program's, of which the module does not know.
+    /// For the same reason no other thread of the program may call MPI while this one is inside a
+    /// call of libllcl.
     One(libc::pthread_t),
 }
 

@@ -34,9 +34,9 @@
 //!
 //! # Memory does not grow with the number of ranks
 //!
-//! - An unanswered knock stays in the frame that the wire has delivered. A wire has a fixed number
-//!   of receives for the knocks of each line; the network keeps further knocks, and their senders
-//!   wait.
+//! - An unanswered knock stays in the frame that the wire has delivered. If the wire has a fixed
+//!   number of receives for each class of knocks, the network keeps further ones. If it receives
+//!   every knock, as MPI's module does, it keeps up to `LINES` of each peer. The senders wait.
 //! - A receiver keeps a record of a peer while a granted frame has not arrived, while grants are
 //!   under way, or while a knock that a frame has carried is not answered. It has at most `RECORDS`
 //!   records. When all are in use, it answers the knocks that frames have carried without a grant:

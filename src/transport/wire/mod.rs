@@ -42,7 +42,7 @@ pub const CLASS_LIB: u32 = 1;
 /// Active messages of users.
 pub const CLASS_USER: u32 = 2;
 /// Knocks (requests for credits) for requests to owners, for responses, and for requests of users.
-/// A knock occupies its receive until the receiver has answered it, so each kind has a class of its
+/// A knock may occupy a receive until the receiver has answered it, so each kind has a class of its
 /// own: frames of other classes do not wait behind it.
 pub const CLASS_KNOCKS: [u32; 3] = [4, 5, 6];
 /// Most bytes of a frame of a class in [`CLASS_KNOCKS`].
@@ -330,10 +330,10 @@ pub trait WireLane: Send {
     /// nobody uses those of a read.
     unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status);
 
-    /// Writes the next events to `events` and returns their number. A wire has a fixed number of
-    /// receives for each class, 16 or more. If all receives of a class hold frames that were not
-    /// given back, further frames of this class stay in the network; they delay no frame of another
-    /// class.
+    /// Writes the next events to `events` and returns their number. Frames that were not given back
+    /// delay no frame of another class. Either a wire has a fixed number of receives for each
+    /// class, 16 or more, and further frames of the class stay in the network; or it receives
+    /// every frame.
     fn poll(&mut self, events: &mut [Event]) -> usize;
 
     /// Returns the memory of a received frame to the wire.
