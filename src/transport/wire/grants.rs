@@ -221,6 +221,7 @@ pub struct Grants {
     /// How long the answer of a knock without further frames waits for a packet that carries it.
     ride: Duration,
     /// Most buffers that were ever in use or granted.
+    #[cfg(test)]
     pub most: [usize; LINES],
 }
 
@@ -251,6 +252,7 @@ impl Default for Grants {
             unread: 0,
             streaming: [None; LINES],
             streams: Vec::new(),
+            #[cfg(test)]
             most: [0; LINES],
         }
     }
