@@ -1,4 +1,4 @@
-/* A rank leaves by llcl_finalize_within while MPI still reads frames of it: the receiver is stopped,
+/* A rank leaves by llcl_finalize_within while MPI still reads its frames: the receiver is stopped,
  * and MPI copies messages of this size out of the sender's memory (Open MPI in shared memory, more
  * than 4 KiB). The library keeps the frames, so the receiver gets them unharmed. 2 ranks. */
 #include "expect.h"
