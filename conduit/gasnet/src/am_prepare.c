@@ -21,6 +21,20 @@ struct gexl_source {
 
 static __thread struct gexl_source source;
 
+void prepare_thread_ends(void) {
+    free(source.own);
+    source.own = NULL;
+}
+
+/* see_thread(): a thread that only prepares and cancels frees its buffer at its end, too. */
+static const void *own_buffer(void) {
+    see_thread();
+    if (!source.own && !(source.own = malloc(job.medium))) {
+        fatal("gex_AM_Prepare: no memory for a buffer of %zu bytes", job.medium);
+    }
+    return source.own;
+}
+
 static gex_AM_SrcDesc_t prepare(uint8_t kind, const void *buffer, size_t least, size_t most, void *destination,
                                 gex_Event_t *lc, unsigned n) {
     size_t limit = kind == GEXL_LONG && buffer ? gex_AM_LUBRequestLong() : job.medium;
@@ -33,14 +47,11 @@ static gex_AM_SrcDesc_t prepare(uint8_t kind, const void *buffer, size_t least, 
     if (n > 16) {
         fatal("gex_AM_Prepare: %u arguments, at most 16", n);
     }
-    if (!buffer && !source.own && !(source.own = malloc(job.medium))) {
-        fatal("gex_AM_Prepare: no memory for a buffer of %zu bytes", job.medium);
-    }
     source.prepared = true;
     source.is_reply = false;
     source.kind = kind;
     source.args = n;
-    source.address = buffer ? buffer : source.own;
+    source.address = buffer ? buffer : own_buffer();
     source.size = most < limit ? most : limit;
     source.destination = destination;
     source.lc = lc;

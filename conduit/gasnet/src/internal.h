@@ -183,6 +183,8 @@ void must_be_a_team(gex_TM_t tm, const char *call);
 void am_begin(void);
 /* Gives an endpoint an empty table of handlers. False: no memory. */
 bool am_endpoint(gex_EP_t ep);
+/* am_prepare.c */
+void prepare_thread_ends(void);
 /* launch.c: launch_begin() returns a bootstrap for ranks that a known launcher has started, else
  * NULL. launch_end() removes its files, when all ranks have met. */
 const llcl_bootstrap_t *launch_begin(void);

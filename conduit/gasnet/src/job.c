@@ -27,6 +27,7 @@ static void thread_ends(void *the_job) {
     (void)the_job;
     thread_seen = false;
     nonblocking_thread_ends();
+    prepare_thread_ends();
     atomic_fetch_sub(&threads_here, 1);
 }
 

@@ -1,6 +1,9 @@
 /* Does a message that is prepared and then cancelled leave no trace? Is a message that a commit
- * with GEX_FLAG_IMMEDIATE refused still prepared, with its bytes, so that it can be sent later? */
+ * with GEX_FLAG_IMMEDIATE refused still prepared, with its bytes, so that it can be sent later?
+ * Does a thread that has prepared a message leave no memory behind? */
 #include "t.h"
+
+#include <malloc.h>
 
 #define ROOM ((uintptr_t)4096) /* bytes of the segment for one message in each direction */
 #define FLOOD 3000
@@ -126,6 +129,34 @@ static void refused(void) {
     EQUAL(requests, me == 1 ? *total : 0);
 }
 
+#if defined(GASNET_PAR)
+/* Prepares in a buffer of the conduit, and cancels or sends. */
+static void *prepare_once(void *sends) {
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(tm, me, NULL, 24, 24, NULL, 0, 1);
+    fill(gex_AM_SrcDescAddr(sd), 24, 1);
+    if (sends) {
+        gex_AM_CommitRequestMedium_v2(sd, 202, 24, 0, 1);
+    } else {
+        gex_AM_CancelRequestMedium(sd, 0);
+    }
+    return NULL;
+}
+static size_t memory_after(unsigned threads) {
+    for (unsigned i = 0; i < threads; i++) {
+        pthread_t thread;
+        CHECK(!pthread_create(&thread, NULL, prepare_once, i % 2 ? &thread : NULL));
+        CHECK(!pthread_join(thread, NULL));
+    }
+    return mallinfo2().uordblks;
+}
+static void threads_end(void) {
+    size_t before = memory_after(10), after = memory_after(100);
+    CHECK(after < before + 10 * gex_AM_LUBRequestMedium());
+}
+#else
+static void threads_end(void) {}
+#endif
+
 int main(void) {
     gex_AM_Entry_t table[] = {
         {200, (gex_AM_Fn_t)request, GEX_FLAG_AM_MEDLONG | GEX_FLAG_AM_REQUEST, 1, NULL, NULL},
@@ -140,5 +171,6 @@ int main(void) {
     if (all > 1) {
         refused();
     }
+    threads_end();
     end();
 }
