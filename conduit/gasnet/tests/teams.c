@@ -1,6 +1,27 @@
 /* Do new teams have the ranks and the order that were asked for? Do several barriers at once, of
- * several teams, not affect each other? */
+ * several teams, not affect each other? Does a barrier of each team hold its members? */
 #include "t.h"
+
+/* No member of a team passes a barrier before all have entered it: each member in turn enters late,
+ * after it has set a word at all others. */
+static void late_members(gex_TM_t team) {
+    unsigned rank = gex_TM_QueryRank(team), size = gex_TM_QuerySize(team);
+    volatile uint64_t *told = (uint64_t *)(void *)(base_of(me) + 64);
+    for (unsigned late = 0; late < all; late++) {
+        *told = 0;
+        barrier();
+        if (rank == late % size) {
+            usleep(5000);
+            for (unsigned r = 0; r < size; r++) {
+                char *word = base_of(gex_TM_TranslateRankToJobrank(team, r)) + 64;
+                gex_RMA_PutBlockingVal(team, r, word, late + 1, 8, 0);
+            }
+        }
+        gex_Event_Wait(gex_Coll_BarrierNB(team, 0));
+        EQUAL(*told, late + 1);
+        barrier();
+    }
+}
 
 int main(void) {
     gex_TM_t half, reverse, listed = GEX_TM_INVALID;
@@ -31,16 +52,11 @@ int main(void) {
         }
         gex_Event_WaitAll(events, 24, 0);
     }
-    /* No rank passes a barrier before all have entered it. */
-    for (unsigned late = 0; late < all; late++) {
-        gex_RMA_PutBlockingVal(tm, late, base_of(late) + 8 * me, 0, 8, 0);
-        barrier();
-        gex_Event_t event = gex_Coll_BarrierNB(me == late ? listed : listed, 0);
-        if (me == late && all > 1) {
-            CHECK(gex_TM_QueryClient(listed) == client && gex_TM_QueryEP(listed) == ep);
-        }
-        gex_Event_Wait(event);
-    }
+    late_members(tm);
+    late_members(half);
+    late_members(reverse);
+    late_members(listed);
+    CHECK(gex_TM_QueryClient(listed) == client && gex_TM_QueryEP(listed) == ep);
     gex_Memvec_t scratch = {NULL, 0};
     EQUAL(gex_TM_Destroy(reverse, &scratch, 0), 1);
     CHECK(scratch.gex_addr == base_of(me) && scratch.gex_len == 64);
