@@ -1,5 +1,5 @@
-/* Do broadcasts and reductions compute what a loop computes: for each type, from any memory, with a
- * user's function? */
+/* Do broadcasts and reductions compute what a loop computes: with each operation on each type,
+ * from any memory, with a user's function? */
 #include "t.h"
 
 static void longest(const void *left, void *right, size_t count, const void *data) {
@@ -13,30 +13,64 @@ static void longest(const void *left, void *right, size_t count, const void *dat
     }
 }
 
-#define REDUCE(NAME, type, op, expected)                                                                      \
-    for (unsigned i = 0; i < 1000; i++) {                                                                     \
-        ((type *)in)[i] = (type)(i % 50 + me + 1);                                                            \
-    }                                                                                                         \
-    gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, out, in, GEX_DT_##NAME, sizeof(type), 1000, op, NULL, NULL, 0)); \
-    for (unsigned i = 0; i < 1000; i++) {                                                                     \
-        type x = (type)(i % 50 + 1);                                                                          \
-        CHECK(((type *)out)[i] == (type)(expected));                                                          \
+static char in[3000000], out[3000000];
+
+/* What a rank contributes as element i. */
+static int given(unsigned i, unsigned rank) { return (int)(i % 50) - 25 + 3 * (int)rank; }
+
+/* `next`: the result of one more rank, from x and the result `so_far` of the ranks before. */
+#define REDUCE(NAME, type, op, next)                                                                            \
+    for (unsigned i = 0; i < 1000; i++) {                                                                       \
+        ((type *)in)[i] = (type)given(i, me);                                                                   \
+        ((type *)out)[i] = 99;                                                                                  \
+    }                                                                                                           \
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, out, in, GEX_DT_##NAME, sizeof(type), 1000, op, NULL, NULL, 0));  \
+    CHECK_ALL(type, next)                                                                                       \
+    memset(out, 0, sizeof(type) * 1000);                                                                        \
+    gex_Event_Wait(                                                                                             \
+        gex_Coll_ReduceToOneNB(tm, all - 1, out, in, GEX_DT_##NAME, sizeof(type), 1000, op, NULL, NULL, 0));    \
+    if (me == all - 1) {                                                                                        \
+        CHECK_ALL(type, next)                                                                                   \
     }
+#define CHECK_ALL(type, next)                                                                                   \
+    for (unsigned i = 0; i < 1000; i++) {                                                                       \
+        type so_far = (type)given(i, 0);                                                                        \
+        for (unsigned r = 1; r < all; r++) {                                                                    \
+            type x = (type)given(i, r);                                                                         \
+            so_far = (type)(next);                                                                              \
+        }                                                                                                       \
+        CHECK(((type *)out)[i] == so_far);                                                                      \
+    }
+#define NUMBERS(NAME, type)                                                                                     \
+    REDUCE(NAME, type, GEX_OP_ADD, so_far + x)                                                                  \
+    REDUCE(NAME, type, GEX_OP_MULT, so_far * x)                                                                 \
+    REDUCE(NAME, type, GEX_OP_MIN, so_far < x ? so_far : x)                                                     \
+    REDUCE(NAME, type, GEX_OP_MAX, so_far > x ? so_far : x)
+#define BITS(NAME, type)                                                                                        \
+    REDUCE(NAME, type, GEX_OP_AND, so_far & x)                                                                  \
+    REDUCE(NAME, type, GEX_OP_OR, so_far | x)                                                                   \
+    REDUCE(NAME, type, GEX_OP_XOR, so_far ^ x)
+
+static void numbers(void) {
+    NUMBERS(I32, int32_t)
+    NUMBERS(U32, uint32_t)
+    NUMBERS(I64, int64_t)
+    NUMBERS(U64, uint64_t)
+    NUMBERS(FLT, float)
+    NUMBERS(DBL, double)
+}
+static void bits(void) {
+    BITS(I32, int32_t)
+    BITS(U32, uint32_t)
+    BITS(I64, int64_t)
+    BITS(U64, uint64_t)
+}
 
 int main(void) {
-    static char in[3000000], out[3000000];
     begin(NULL, 0);
-    unsigned sum = all * (all - 1) / 2;
-    REDUCE(I32, int32_t, GEX_OP_ADD, all * x + sum)
-    REDUCE(U32, uint32_t, GEX_OP_MAX, x + all - 1)
-    REDUCE(I64, int64_t, GEX_OP_MIN, x)
-    REDUCE(U64, uint64_t, GEX_OP_ADD, all * x + sum)
-    REDUCE(FLT, float, GEX_OP_ADD, all * x + sum)
-    REDUCE(DBL, double, GEX_OP_MAX, x + all - 1)
+    numbers();
+    bits();
     for (unsigned root = 0; root < all; root++) {
-        uint64_t bits = (uint64_t)1 << me, got = 99;
-        gex_Event_Wait(gex_Coll_ReduceToOneNB(tm, root, &got, &bits, GEX_DT_U64, 8, 1, GEX_OP_OR, NULL, NULL, 0));
-        EQUAL(got, me == root ? ((uint64_t)1 << all) - 1 : 99);
         for (size_t size = 1; size <= sizeof out; size = size * 100 + 1) {
             memset(in, (int)root + 1, size);
             memset(out, 0, size);
