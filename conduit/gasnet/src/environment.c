@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,29 +27,79 @@ char *gasnett_format_number(int64_t value, char *buffer, size_t size, int is_mem
 /* Ends the job: a client would notice a misread size much later. */
 static void bad_number(const char *text) { fatal("\"%s\" is no number", text); }
 
+/* Ends the job unless only blanks are left of `text`. */
+static void must_end(const char *end, const char *text) {
+    if (end[strspn(end, " \t")]) {
+        bad_number(text);
+    }
+}
+
+/* Reads the number at `at`, a part of `text`. */
+static double read_number(const char *at, char **end, const char *text) {
+    double value = strtod(at, end);
+    if (*end == at || !isfinite(value)) {
+        bad_number(text);
+    }
+    return value;
+}
+
+/* Reads a unit: K, KB, G and so on, in either case. Returns `otherwise` if there is none. */
+static double read_unit(char **at, double otherwise) {
+    const char *end = *at + strspn(*at, " \t");
+    const char *found = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    double factor = 1;
+    if (!found) {
+        return otherwise;
+    }
+    for (const char *u = units; u < found; u++) {
+        factor *= 1024;
+    }
+    end += found > units && toupper((unsigned char)end[1]) == 'B' ? 2 : 1;
+    *at = (char *)end;
+    return factor;
+}
+
 int64_t gasnett_parse_int(const char *text, uint64_t unit) {
     char *end;
-    if (!unit || !strncasecmp(text + strspn(text, " \t+-"), "0x", 2)) {
-        long long value = strtoll(text, &end, 0);
+    bool is_hex = !strncasecmp(text + strspn(text, " \t+-"), "0x", 2);
+    if (!unit || is_hex) {
+        long long value = strtoll(text, &end, is_hex ? 16 : 10);
         if (end == text) {
             bad_number(text);
         }
+        must_end(end, text);
         return value;
     }
-    double value = strtod(text, &end);
-    if (end == text) {
+    double value = read_number(text, &end, text);
+    value *= read_unit(&end, (double)unit);
+    must_end(end, text);
+    if (fabs(value) >= (double)INT64_MAX) {
         bad_number(text);
     }
-    end += strspn(end, " \t");
-    const char *found = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    double factor = (double)unit;
-    if (found) {
-        factor = 1;
-        for (const char *u = units; u < found; u++) {
-            factor *= 1024;
+    return (int64_t)value;
+}
+
+uint64_t limit_from_environment(const char *name, uint64_t otherwise, uint64_t memory, unsigned sharers) {
+    const char *text = getenv(name);
+    uint64_t limit = otherwise;
+    if (text && *text) {
+        char *end;
+        double value = read_number(text, &end, text);
+        value *= read_unit(&end, value < 1 ? (double)memory : (double)(1 << 20));
+        end += strspn(end, " \t");
+        if (*end == '/') {
+            char suffix = (char)toupper((unsigned char)end[1]);
+            value /= suffix == 'H' ? sharers : 1;
+            end += suffix == 'H' || suffix == 'P' ? 2 : 0;
         }
+        must_end(end, text);
+        if (value < 0 || value >= (double)INT64_MAX) {
+            bad_number(text);
+        }
+        limit = (uint64_t)value;
     }
-    return (int64_t)(value * factor);
+    gasnett_envint_display(name, (int64_t)limit, !text, 1);
+    return limit;
 }
 
 void gasnett_setenv(const char *name, const char *value) { setenv(name, value, 1); }
@@ -113,13 +164,11 @@ double gasnett_getenv_dbl_withdefault(const char *name, double otherwise) {
     double answer = otherwise;
     if (value && *value) {
         char *end;
-        answer = strtod(value, &end);
-        if (end == value) {
-            bad_number(value);
-        }
+        answer = read_number(value, &end, value);
         if (*end == '/') {
-            answer /= strtod(end + 1, NULL);
+            answer /= read_number(end + 1, &end, value);
         }
+        must_end(isfinite(answer) ? end : value, value); /* 1/0 is no number */
     }
     gasnett_envdbl_display(name, answer, !value);
     return answer;

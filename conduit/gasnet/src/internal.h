@@ -195,6 +195,10 @@ bool is_far(gex_Rank_t jobrank);
 bool any_far(void);
 /* Whether this machine's ranks may use as many cores as there are such ranks. */
 bool has_core_for_each_rank(void);
+/* environment.c: an upper limit of memory for this rank: `otherwise`, or what the variable says: a
+ * number with a unit (none: MB), or a fraction of `memory` below 1 without one; then /P, or /H for
+ * what all `sharers` have together. Other text ends the job. */
+uint64_t limit_from_environment(const char *name, uint64_t otherwise, uint64_t memory, unsigned sharers);
 /* segment.c: finds job.segment; collective */
 void segment_begin(void);
 /* words.c */

@@ -20,8 +20,10 @@ void *gex_Segment_QueryCData(gex_Segment_t segment) { return (void *)segment->da
 /* Half the machine's memory divided by the number of ranks, or GASNET_MAX_SEGSIZE if that is
  * less. */
 uintptr_t gasnet_getMaxLocalSegmentSize(void) {
-    uint64_t most = gasnett_getPhysMemSz(1) / 2 / (job.size ? job.size : 1);
-    uint64_t wanted = (uint64_t)gasnett_getenv_int_withdefault("GASNET_MAX_SEGSIZE", (int64_t)most, 1 << 20);
+    uint64_t memory = gasnett_getPhysMemSz(1), most = memory / 2 / (job.size ? job.size : 1);
+    gex_Rank_t on_host;
+    gex_System_QueryHostInfo(NULL, &on_host, NULL);
+    uint64_t wanted = limit_from_environment("GASNET_MAX_SEGSIZE", most, memory, on_host ? on_host : 1);
     most = wanted < most ? wanted : most;
     return most < GASNET_PAGESIZE ? GASNET_PAGESIZE : most / GASNET_PAGESIZE * GASNET_PAGESIZE;
 }
