@@ -154,6 +154,10 @@ void gasnett_fatalerror_(const char *where, const char *format, ...) GASNETT_NOR
 #define gasnett_fatalerror_nopos(...) gasnett_fatalerror_(NULL, __VA_ARGS__)
 void gasnett_killmyprocess(int code) GASNETT_NORETURN;
 #define GASNETT_CURRENT_FUNCTION __func__
+/* A text that the caller frees: the function, and the file with the line. */
+#define gasnett_current_loc gexl_location(__func__, __FILE__, __LINE__)
+char *gexl_location(const char *function, const char *file, int line);
+#define gasnett_isLittleEndian() PLATFORM_ARCH_LITTLE_ENDIAN
 
 /* Backtraces: the client may define gasnett_backtrace_user. Without it nothing is printed. */
 typedef struct {

@@ -79,29 +79,6 @@ int64_t gasnett_parse_int(const char *text, uint64_t unit) {
     return (int64_t)value;
 }
 
-uint64_t limit_from_environment(const char *name, uint64_t otherwise, uint64_t memory, unsigned sharers) {
-    const char *text = getenv(name);
-    uint64_t limit = otherwise;
-    if (text && *text) {
-        char *end;
-        double value = read_number(text, &end, text);
-        value *= read_unit(&end, value < 1 ? (double)memory : (double)(1 << 20));
-        end += strspn(end, " \t");
-        if (*end == '/') {
-            char suffix = (char)toupper((unsigned char)end[1]);
-            value /= suffix == 'H' ? sharers : 1;
-            end += suffix == 'H' || suffix == 'P' ? 2 : 0;
-        }
-        must_end(end, text);
-        if (value < 0 || value >= (double)INT64_MAX) {
-            bad_number(text);
-        }
-        limit = (uint64_t)value;
-    }
-    gasnett_envint_display(name, (int64_t)limit, !text, 1);
-    return limit;
-}
-
 void gasnett_setenv(const char *name, const char *value) { setenv(name, value, 1); }
 void gasnett_unsetenv(const char *name) { unsetenv(name); }
 char *gasnett_getenv(const char *name) { return getenv(name); }
@@ -129,9 +106,38 @@ void gasnett_envdbl_display(const char *name, double value, int is_default) {
     show(name, text, is_default);
 }
 
+/* The variables that queries have reported. Only the first query of a variable reports it. */
+struct reported {
+    struct reported *next;
+    char name[];
+};
+static struct reported *reported;
+static pthread_mutex_t reporting = PTHREAD_MUTEX_INITIALIZER;
+
+static bool reports(const char *name) {
+    if (!gasnett_verboseenv()) {
+        return false;
+    }
+    pthread_mutex_lock(&reporting);
+    struct reported *found = reported;
+    while (found && strcmp(found->name, name)) {
+        found = found->next;
+    }
+    struct reported *added = found ? NULL : malloc(sizeof *added + strlen(name) + 1);
+    if (added) {
+        strcpy(added->name, name);
+        added->next = reported;
+        reported = added;
+    }
+    pthread_mutex_unlock(&reporting);
+    return !found;
+}
+
 char *gasnett_getenv_withdefault(const char *name, const char *otherwise) {
     char *value = getenv(name);
-    gasnett_envstr_display(name, value ? value : otherwise, !value);
+    if (reports(name)) {
+        gasnett_envstr_display(name, value ? value : otherwise, !value);
+    }
     return value ? value : (char *)otherwise;
 }
 
@@ -147,14 +153,18 @@ int gasnett_getenv_yesno_withdefault(const char *name, int otherwise) {
             fatal("%s=%s, expected yes or no", name, value);
         }
     }
-    show(name, answer ? "YES" : "NO", !value);
+    if (reports(name)) {
+        show(name, answer ? "YES" : "NO", !value);
+    }
     return answer;
 }
 
 int64_t gasnett_getenv_int_withdefault(const char *name, int64_t otherwise, uint64_t unit) {
     const char *value = getenv(name);
     int64_t answer = value && *value ? gasnett_parse_int(value, unit) : otherwise;
-    gasnett_envint_display(name, answer, !value, unit != 0);
+    if (reports(name)) {
+        gasnett_envint_display(name, answer, !value, unit != 0);
+    }
     return answer;
 }
 
@@ -170,6 +180,33 @@ double gasnett_getenv_dbl_withdefault(const char *name, double otherwise) {
         }
         must_end(isfinite(answer) ? end : value, value); /* 1/0 is no number */
     }
-    gasnett_envdbl_display(name, answer, !value);
+    if (reports(name)) {
+        gasnett_envdbl_display(name, answer, !value);
+    }
     return answer;
+}
+
+uint64_t limit_from_environment(const char *name, uint64_t otherwise, uint64_t memory, unsigned sharers) {
+    const char *text = getenv(name);
+    uint64_t limit = otherwise;
+    if (text && *text) {
+        char *end;
+        double value = read_number(text, &end, text);
+        value *= read_unit(&end, value < 1 ? (double)memory : (double)(1 << 20));
+        end += strspn(end, " \t");
+        if (*end == '/') {
+            char suffix = (char)toupper((unsigned char)end[1]);
+            value /= suffix == 'H' ? sharers : 1;
+            end += suffix == 'H' || suffix == 'P' ? 2 : 0;
+        }
+        must_end(end, text);
+        if (value < 0 || value >= (double)INT64_MAX) {
+            bad_number(text);
+        }
+        limit = (uint64_t)value;
+    }
+    if (reports(name)) {
+        gasnett_envint_display(name, (int64_t)limit, !text, 1);
+    }
+    return limit;
 }

@@ -141,6 +141,14 @@ void gasnett_fatalerror_(const char *where, const char *format, ...) {
     fatal("%s", text);
 }
 
+char *gexl_location(const char *function, const char *file, int line) {
+    char *text;
+    if (asprintf(&text, "%s at %s:%d", function, file, line) < 0) {
+        fatal("no memory for a place in %s", file);
+    }
+    return text;
+}
+
 /* Fletcher's checksum with two sums of 32 bits, so that the order of the bytes counts. */
 uint64_t gasnett_checksum(const void *data, int count) {
     const unsigned char *bytes = data;

@@ -1,5 +1,6 @@
 /* Do the tools read numbers from text and from the environment, in a process that uses nothing else
- * of GASNet? With an argument: does this text end the process, since it is no number? */
+ * of GASNet? With an argument: does this text end the process, since it is no number? Does only the
+ * first query of a variable report it? */
 #undef GASNET_SEQ
 #undef GASNET_PARSYNC
 #undef GASNET_PAR
@@ -36,6 +37,48 @@ static void numbers(void) {
     EQUAL(real(""), 7);
 }
 
+/* How often `name` is printed on stderr, if each query is made twice. */
+static unsigned times_reported(const char *name) {
+    char text[4000] = "";
+    unsigned times = 0;
+    FILE *file = tmpfile();
+    int before = dup(2);
+    dup2(fileno(file), 2);
+    for (int i = 0; i < 2; i++) {
+        gasnett_getenv_withdefault("LLCL_TEST_A", "x");
+        gasnett_getenv_yesno_withdefault("LLCL_TEST_B", 1);
+        gasnett_getenv_int_withdefault("LLCL_TEST_C", 5, 1);
+        gasnett_getenv_dbl_withdefault("LLCL_TEST_D", 1.5);
+    }
+    gasnett_envint_display("LLCL_TEST_E", 5, 1, 1);
+    gasnett_envint_display("LLCL_TEST_E", 5, 1, 1);
+    fflush(stderr);
+    dup2(before, 2);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    for (char *at = text; (at = strstr(at, name)); at++) {
+        times++;
+    }
+    fclose(file);
+    return times;
+}
+
+static void reports(void) {
+    EQUAL(times_reported("LLCL_TEST"), 0);
+    gasnett_setenv("GASNET_VERBOSEENV", "1");
+    EQUAL(times_reported("LLCL_TEST_"), 6);
+    EQUAL(times_reported("LLCL_TEST_"), 2);
+    EQUAL(times_reported("LLCL_TEST_E"), 2);
+}
+
+static void places(void) {
+    char *place = gasnett_current_loc;
+    EQUAL(!strstr(place, "places") || !strstr(place, __FILE__ ":"), 0);
+    free(place);
+    uint32_t word = 1;
+    EQUAL(gasnett_isLittleEndian(), *(char *)&word);
+}
+
 int main(int argc, char **argv) {
     if (argc > 2) {
         double value = !strcmp(argv[1], "real") ? real(argv[2]) : (double)gasnett_parse_int(argv[2], (uint64_t)atoi(argv[1]));
@@ -43,5 +86,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     numbers();
+    reports();
+    places();
     return 0;
 }
