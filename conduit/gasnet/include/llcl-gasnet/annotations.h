@@ -32,10 +32,13 @@
     __attribute__((format(printf, at, first))) declarator
 #define GASNETT_FORMAT_PRINTF_FUNCPTR(name, at, first, declarator) \
     __attribute__((format(printf, at, first))) declarator
-#if defined(__cplusplus) || !defined(__GNUC__) || __GNUC__ < 7
+/* gcc and g++ from 7 on, clang from 10 on. */
 #define GASNETT_FALLTHROUGH
-#else
+#ifdef __has_attribute
+#if __has_attribute(fallthrough)
+#undef GASNETT_FALLTHROUGH
 #define GASNETT_FALLTHROUGH __attribute__((fallthrough));
+#endif
 #endif
 #define GASNETT_PREDICT_TRUE(value) __builtin_expect((value) != 0, 1)
 #define GASNETT_PREDICT_FALSE(value) __builtin_expect((value) != 0, 0)
