@@ -1,5 +1,19 @@
 /* Locks and thread-specific data of the tools. Included by gasnet_tools.h. In a process of one
  * thread the locks do nothing, unless the client defines GASNETT_USE_TRUE_MUTEXES. */
+
+/* A read-write lock. glibc does not declare its own in strict C99, so it lies in this type, and
+ * functions of the conduit use it. */
+typedef struct {
+    uint64_t words[8];
+} gexl_rwlock_t;
+int gexl_rwlock_init(gexl_rwlock_t *lock);
+int gexl_rwlock_destroy(gexl_rwlock_t *lock);
+int gexl_rwlock_rdlock(gexl_rwlock_t *lock);
+int gexl_rwlock_wrlock(gexl_rwlock_t *lock);
+int gexl_rwlock_unlock(gexl_rwlock_t *lock);
+int gexl_rwlock_tryrdlock(gexl_rwlock_t *lock);
+int gexl_rwlock_trywrlock(gexl_rwlock_t *lock);
+
 #if GASNETT_THREAD_SAFE || GASNETT_USE_TRUE_MUTEXES
 #include <pthread.h>
 typedef pthread_mutex_t gasnett_mutex_t;
@@ -17,18 +31,15 @@ typedef pthread_cond_t gasnett_cond_t;
 #define gasnett_cond_signal(cond) ((void)pthread_cond_signal(cond))
 #define gasnett_cond_broadcast(cond) ((void)pthread_cond_broadcast(cond))
 #define gasnett_cond_wait(cond, lock) ((void)pthread_cond_wait((cond), (lock)))
-/* glibc does not declare read-write locks in strict C99. */
-#ifdef PTHREAD_RWLOCK_INITIALIZER
-typedef pthread_rwlock_t gasnett_rwlock_t;
-#define GASNETT_RWLOCK_INITIALIZER PTHREAD_RWLOCK_INITIALIZER
-#endif
-#define gasnett_rwlock_init(lock) ((void)pthread_rwlock_init((lock), NULL))
-#define gasnett_rwlock_destroy(lock) ((void)pthread_rwlock_destroy(lock))
-#define gasnett_rwlock_rdlock(lock) ((void)pthread_rwlock_rdlock(lock))
-#define gasnett_rwlock_wrlock(lock) ((void)pthread_rwlock_wrlock(lock))
-#define gasnett_rwlock_unlock(lock) ((void)pthread_rwlock_unlock(lock))
-#define gasnett_rwlock_tryrdlock(lock) pthread_rwlock_tryrdlock(lock)
-#define gasnett_rwlock_trywrlock(lock) pthread_rwlock_trywrlock(lock)
+typedef gexl_rwlock_t gasnett_rwlock_t;
+#define GASNETT_RWLOCK_INITIALIZER {{0}}
+#define gasnett_rwlock_init(lock) ((void)gexl_rwlock_init(lock))
+#define gasnett_rwlock_destroy(lock) ((void)gexl_rwlock_destroy(lock))
+#define gasnett_rwlock_rdlock(lock) ((void)gexl_rwlock_rdlock(lock))
+#define gasnett_rwlock_wrlock(lock) ((void)gexl_rwlock_wrlock(lock))
+#define gasnett_rwlock_unlock(lock) ((void)gexl_rwlock_unlock(lock))
+#define gasnett_rwlock_tryrdlock(lock) gexl_rwlock_tryrdlock(lock)
+#define gasnett_rwlock_trywrlock(lock) gexl_rwlock_trywrlock(lock)
 #else
 typedef char gasnett_mutex_t;
 typedef char gasnett_cond_t;
