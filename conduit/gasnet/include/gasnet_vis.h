@@ -1,4 +1,5 @@
-/* Vector, indexed and strided accesses: memory that is not contiguous. */
+/* Vector, indexed and strided accesses: memory that is not contiguous. A strided access has at most
+ * 64 levels. */
 #ifndef GASNET_VIS_H
 #define GASNET_VIS_H
 #include "gasnetex.h"

@@ -135,7 +135,7 @@ gex_Event_t gexl_indexed_get(enum gexl_form form, gex_TM_t tm, size_t dst_count,
                       &(struct list){NULL, src, src_size, src_count, true});
 }
 
-#define LEVELS 64
+#define LEVELS 64 /* docs/gasnet.md names this limit */
 enum carrier { COPY, PUT, GET };
 /* A strided access. PUT and GET begin parts; COPY is for mapped memory. */
 struct grid {
@@ -202,13 +202,14 @@ static char *extent(char *start, const ptrdiff_t *strides, const size_t *count, 
     return start + low;
 }
 
+/* The other arguments of an access without elements count for nothing. */
 static bool is_empty(size_t element, const size_t *count, size_t levels) {
     bool empty = element == 0;
-    if (levels > LEVELS) {
-        fatal("an access with %zu levels of strides, at most %d", levels, LEVELS);
-    }
     for (size_t i = 0; i < levels && !empty; i++) {
         empty = count[i] == 0;
+    }
+    if (!empty && levels > LEVELS) {
+        fatal("an access with %zu levels of strides, at most %d", levels, LEVELS);
     }
     return empty;
 }

@@ -89,6 +89,13 @@ int main(int argc, char **argv) {
         size_t count[] = {2, ((size_t)1 << 60) + 1}; /* The product wraps to 0. */
         ptrdiff_t near[] = {1, 0}, far[] = {1, 16};
         gex_VIS_StridedPutBlocking(tm, all - 1, base_of(all - 1), far, bytes, near, 1, count, 2, 0);
+    } else if (me == 0 && !strcmp(how, "too many levels")) {
+        size_t count[65];
+        ptrdiff_t strides[65] = {0};
+        for (int i = 0; i < 65; i++) {
+            count[i] = 1;
+        }
+        gex_VIS_StridedPutBlocking(tm, all - 1, base_of(all - 1), strides, bytes, strides, 1, count, 65, 0);
     } else if (!strcmp(how, "the color of no team")) {
         gex_TM_t part;
         gex_TM_Split(&part, tm, -1, (int)me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);

@@ -71,10 +71,26 @@ static void lists(void) {
 /* The other arguments of an access without elements count for nothing. */
 static void empty(void) {
     const ptrdiff_t strides[] = {8};
-    const size_t none[] = {0}, one[] = {1};
+    const size_t none[66] = {0}, one[] = {1};
     gex_VIS_StridedPutBlocking(GEX_TM_INVALID, 0, NULL, strides, NULL, strides, 8, none, 1, 0);
+    gex_VIS_StridedPutBlocking(GEX_TM_INVALID, 0, NULL, NULL, NULL, NULL, 0, NULL, 100, 0);
+    gex_VIS_StridedGetBlocking(GEX_TM_INVALID, NULL, NULL, 0, NULL, NULL, 8, none, 66, 0);
     gex_VIS_StridedGetNBI(GEX_TM_INVALID, NULL, strides, 0, NULL, strides, 0, one, 1, 0);
     gex_Event_Wait(gex_VIS_StridedGetNB(GEX_TM_INVALID, NULL, strides, 0, NULL, strides, 8, none, 1, 0));
+}
+
+/* 64 levels are allowed. The last of them has two elements, the others have one. */
+static void most_levels(void) {
+    ptrdiff_t far[64] = {0}, near[64] = {0};
+    size_t count[64];
+    for (int i = 0; i < 64; i++) {
+        count[i] = i == 63 ? 2 : 1;
+    }
+    far[63] = 3000;
+    near[63] = 100;
+    gex_VIS_StridedPutBlocking(tm, next, there, far, local, near, 8, count, 64, 0);
+    gex_RMA_GetBlocking(tm, copy, next, there, 3008, 0);
+    CHECK(!memcmp(copy, local, 8) && !memcmp(copy + 3000, local + 100, 8));
 }
 
 int main(void) {
@@ -89,5 +105,6 @@ int main(void) {
     strided(-6, 50, -400);
     strided(400, 6, 3000);
     lists();
+    most_levels();
     end();
 }
