@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct job job;
@@ -204,11 +205,21 @@ static void connect_all(void) {
     nodes_begin();
 }
 
+/* am.c relies on a payload being copied before llcl_am_async or llcl_am_respond returns, which in
+ * offload mode it is not. Whether the environment asks for this mode. */
+static bool asks_for_offload(void) {
+    const char *execution = getenv("LLCL_EXECUTION");
+    return execution && !strcmp(execution, "offload");
+}
+
 /* llcl_init knows ranks that llcl-run has started, and those of an MPI that it has a module for. It
  * refuses ranks of other launchers; launch_begin() knows some of these. */
 static llcl_status_t begin(void) {
     llcl_config_t config = LLCL_CONFIG_INIT;
     config.am_handlers = LLCL_AM_HANDLERS_POLLED;
+    if (asks_for_offload()) {
+        config.execution = LLCL_EXECUTION_AUTO;
+    }
     llcl_status_t status = llcl_init(&config, &job.context);
     if (status == LLCL_ERR_INVALID && (config.bootstrap = launch_begin())) {
         status = llcl_init(&config, &job.context);
@@ -246,6 +257,10 @@ int gexl_client_init(gex_Client_t *client, gex_EP_t *ep, gex_TM_t *tm, const cha
     must(begin(), "gex_Client_Init");
     job.rank = llcl_rank(job.context);
     job.size = llcl_size(job.context);
+    if (job.rank == 0 && asks_for_offload()) {
+        fputs("gasnet (libllcl), rank 0: LLCL_EXECUTION is \"offload\", which this conduit does not support; "
+              "it uses \"auto\"\n", stderr);
+    }
     job.client.name = strdup(name);
     job.client.flags = flags;
     if (!job.client.name) {
