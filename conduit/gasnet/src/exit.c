@@ -16,13 +16,17 @@
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 static __thread bool in_signal;
 
+/* The process that has begun the job. A child of it by fork() is no rank: its end is not the end of
+ * a rank. */
+static pid_t process;
+
 static void end_by(int number) {
     struct sigaction quit;
     in_signal = true;
     /* A client that has called gasnet_exit is not told: the launcher may send SIGTERM to ranks that
      * are about to end with another code than 0. */
-    if (!atomic_load(&job.leaving) && sigaction(SIGQUIT, NULL, &quit) == 0 && quit.sa_handler != SIG_DFL &&
-        quit.sa_handler != SIG_IGN) {
+    if (getpid() == process && !atomic_load(&job.leaving) && sigaction(SIGQUIT, NULL, &quit) == 0 &&
+        quit.sa_handler != SIG_DFL && quit.sa_handler != SIG_IGN) {
         raise(SIGQUIT);
     }
     /* The client's handler has returned, or the client has none. */
@@ -162,7 +166,7 @@ static void faults_stop_threads(void) {
 /* `ends_all`: the job ends also if other ranks go on. */
 static void leave(int code, bool ends_all) {
     int first = 0;
-    if (!job.context) {
+    if (!job.context || getpid() != process) {
         return;
     }
     if (leaves) {
@@ -197,6 +201,7 @@ static void leave_at_exit(int code, void *nothing) {
 }
 
 void exit_begin(void) {
+    process = getpid();
     signals_begin();
     exit_ends_all = gasnett_getenv_yesno_withdefault("GASNET_CATCH_EXIT", 1);
     on_exit(leave_at_exit, NULL);

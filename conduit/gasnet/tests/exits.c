@@ -1,11 +1,13 @@
 /* Does a job end with the code that gasnet_exit gets: from all ranks, from one, in a handler, by a
  * return from main, in a signal handler, twice because a signal interrupts gasnet_exit? Does a
- * signal that ends the job run the client's handler of SIGQUIT? With GASNET_CATCH_EXIT=0, does the
- * job go on when one rank calls exit() alone, and do accesses of an exit handler return? The first
- * argument chooses the case. tests/run checks the exit code. */
+ * signal that ends the job run the client's handler of SIGQUIT? Does the job go on when children by
+ * fork() end? With GASNET_CATCH_EXIT=0, does the job go on when one rank calls exit() alone, and do
+ * accesses of an exit handler return? The first argument chooses the case. tests/run checks the
+ * exit code. */
 #include "t.h"
 #include <pthread.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <time.h>
 
 static void quit(int number) { gasnet_exit(number == SIGQUIT ? 6 : 1); }
@@ -58,6 +60,29 @@ static void late(void) {
     fprintf(stderr, "late accesses have returned\n");
 }
 
+/* Three ways in which a child ends. None of them waits for the other ranks. */
+static void children_end(void) {
+    signal(SIGQUIT, quit);
+    gasnett_tick_t before = gasnett_ticks_now();
+    for (int way = 0; way < 3; way++) {
+        int status = 0;
+        pid_t child = fork();
+        if (!child) {
+            if (way == 0) {
+                exit(7);
+            } else if (way == 1) {
+                gasnet_exit(8);
+            }
+            kill(getpid(), SIGTERM);
+            pause();
+        }
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK(way < 2 ? WIFEXITED(status) && WEXITSTATUS(status) == 7 + way
+                      : WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    }
+    CHECK(gasnett_ticks_to_ns(gasnett_ticks_now() - before) < UINT64_C(9000000000)); /* a third of GASNET_EXITTIMEOUT */
+}
+
 int main(int argc, char **argv) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
     const char *how = argc > 1 ? argv[1] : "all";
@@ -91,6 +116,10 @@ int main(int argc, char **argv) {
         for (;;) {
             pause();
         }
+    } else if (!strcmp(how, "children")) {
+        children_end();
+        barrier();
+        gasnet_exit(2);
     } else if (!strcmp(how, "return")) {
         return 5;
     } else if (!strcmp(how, "late")) {
