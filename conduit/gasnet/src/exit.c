@@ -193,9 +193,10 @@ static void leave(int code, bool ends_all) {
 /* See GASNET_CATCH_EXIT in docs/gasnet.md. */
 static bool exit_ends_all;
 
+/* If another thread is in gasnet_exit, leave() does not return: that thread ends the process. */
 static void leave_at_exit(int code, void *nothing) {
     (void)nothing;
-    if (!atomic_load(&job.leaving)) {
+    if (!leaves) {
         leave(code & 255, exit_ends_all);
     }
 }

@@ -11,6 +11,7 @@
  * - before a get: exit(), with an exit handler during which another thread makes its first call;
  * - before a fault: exit(), with an exit handler during which another thread faults outside of all
  *   segments: that ends the process as it always does;
+ * - beside an exit: a return from main while another thread is in gasnet_exit;
  * - after a death: gasnet_exit(), which waits for the other rank, while that is killed and another
  *   thread gets from it: the get that fails must not end the job with another code.
  * tests/run checks the exit code. Threads need PAR: programs of the other modes do nothing. */
@@ -135,6 +136,11 @@ static void exit_after_death(void) {
     await();
     gasnet_exit(6);
 }
+static void *exit_there(void *nothing) {
+    ready = 1;
+    gasnet_exit(3);
+    return nothing;
+}
 static void begin_unmapped(void) {
     CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, init_flags) == GASNET_OK);
     me = gex_TM_QueryRank(tm);
@@ -182,6 +188,18 @@ int main(int argc, char **argv) {
         start(fault_late, (void *)64);
         barrier();
         exit(0);
+    } else if (!strcmp(how, "beside an exit")) {
+        begin(NULL, 0);
+        barrier();
+        if (me == 0) {
+            start(exit_there, NULL);
+            await();
+            sleep_ms(100);
+            return 0;
+        }
+        for (;;) {
+            gasnet_AMPoll();
+        }
     } else if (!strcmp(how, "after a death")) {
         begin_unmapped();
         *(_Atomic pid_t *)memory = getpid();
