@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 /* The specification sends SIGQUIT to ranks whose job is being ended, and a client may handle it.
@@ -80,8 +81,10 @@ static bool all_have_left(uint64_t asked) {
     return atomic_load(&job.world->control->leaving.value) == job.size && answered == asked;
 }
 
+/* When GASNET_EXITTIMEOUT is over. */
+static gasnett_tick_t until;
+
 static bool all_leave(void) {
-    gasnett_tick_t until = gasnett_ticks_now() + exit_timeout_ns();
     uint64_t asked = 0;
     if (in_signal && any_far()) {
         return false; /* the announcements are calls of libllcl, which the signal may have interrupted */
@@ -163,11 +166,75 @@ static void faults_stop_threads(void) {
     sigaction(SIGSEGV, &wanted, &at_fault);
 }
 
-/* `ends_all`: the job ends also if other ranks go on. */
-static void leave(int code, bool ends_all) {
+#define FLUSH_MS 1000 /* that a flush waits for streams that other threads use */
+
+/* Another thread may keep the lock of a stream: one that reads from a pipe does until bytes come.
+ * This function leaves out streams whose locks it does not get. */
+static void flush_standard(void) {
+    FILE *streams[] = {stdout, stderr};
+    gasnett_tick_t end = gasnett_ticks_now() + FLUSH_MS * UINT64_C(1000000);
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+        bool locked;
+        while (!(locked = ftrylockfile(streams[i]) == 0) && gasnett_ticks_now() < end) {
+            sched_yield();
+        }
+        if (locked) {
+            fflush(streams[i]);
+            funlockfile(streams[i]);
+        }
+    }
+}
+
+/* The thread that leaves, what it does after the flush, when it stops waiting for the flush, and
+ * whether it has done so. */
+static pthread_t leaver;
+static void (*after_flush)(void);
+static gasnett_tick_t flush_end;
+static volatile sig_atomic_t flush_was_late;
+
+static void flush_is_late(int number) {
+    if (!leaves) {
+        pthread_kill(leaver, number);
+    } else if (!flush_was_late && gasnett_ticks_now() >= flush_end) {
+        flush_was_late = 1;
+        after_flush();
+    }
+}
+
+/* Flushes all streams and calls `then`, which ends the process. fflush(NULL) waits for the lock of
+ * every stream. If it takes longer than FLUSH_MS, SIGALRM interrupts it, and the handler calls
+ * `then`. A later call does not try again. */
+static void flush_then(void then(void)) {
+    struct sigaction late = {.sa_handler = flush_is_late, .sa_flags = SA_RESTART}, clients;
+    struct itimerval time = {.it_value = {FLUSH_MS / 1000, FLUSH_MS % 1000 * 1000}}, clients_time;
+    sigset_t alarm, mask;
+    flush_standard();
+    if (!flush_was_late) {
+        after_flush = then;
+        flush_end = gasnett_ticks_now() + FLUSH_MS * UINT64_C(1000000);
+        sigemptyset(&late.sa_mask);
+        sigemptyset(&alarm);
+        sigaddset(&alarm, SIGALRM);
+        sigaction(SIGALRM, &late, &clients);
+        pthread_sigmask(SIG_UNBLOCK, &alarm, &mask);
+        setitimer(ITIMER_REAL, &time, &clients_time);
+        fflush(NULL);
+        setitimer(ITIMER_REAL, &clients_time, NULL);
+        if (gasnett_ticks_now() < flush_end) {
+            pthread_sigmask(SIG_SETMASK, &mask, NULL);
+            sigaction(SIGALRM, &clients, NULL);
+        } else {
+            flush_was_late = 1; /* SIGALRM may be on its way by another thread */
+        }
+    }
+    then();
+}
+
+/* Makes this thread the one that ends the process; false: this process is no rank. */
+static bool leave_begins(int code) {
     int first = 0;
     if (!job.context || getpid() != process) {
-        return;
+        return false;
     }
     if (leaves) {
         _exit(job.leaving & 255); /* the client's handler of a signal has interrupted this thread's leave() */
@@ -177,8 +244,14 @@ static void leave(int code, bool ends_all) {
             pause(); /* another thread is already ending this process */
         }
     }
+    leaver = pthread_self();
+    until = gasnett_ticks_now() + exit_timeout_ns();
     leaves = true;
-    fflush(NULL);
+    return true;
+}
+
+/* `ends_all`: the job ends also if other ranks go on. */
+static void leave(bool ends_all) {
     bool together = job.world && all_leave();
     if ((together || !ends_all) && may_finalize()) {
         faults_stop_threads();
@@ -186,18 +259,20 @@ static void leave(int code, bool ends_all) {
     } else if (ends_all) {
         /* If a signal has interrupted a call of libllcl that holds a lock for which llcl_exit
          * waits, only SIGKILL ends the process. */
-        llcl_exit(job.context, code, together ? 0 : GRACE_MS);
+        llcl_exit(job.context, job.leaving & 255, together ? 0 : GRACE_MS);
     }
 }
 
 /* See GASNET_CATCH_EXIT in docs/gasnet.md. */
 static bool exit_ends_all;
 
-/* If another thread is in gasnet_exit, leave() does not return: that thread ends the process. */
+/* If another thread is in gasnet_exit, leave_begins() does not return: that thread ends the
+ * process. */
 static void leave_at_exit(int code, void *nothing) {
     (void)nothing;
-    if (!leaves) {
-        leave(code & 255, exit_ends_all);
+    if (!leaves && leave_begins(code & 255)) {
+        flush_standard();
+        leave(exit_ends_all);
     }
 }
 
@@ -208,7 +283,14 @@ void exit_begin(void) {
     on_exit(leave_at_exit, NULL);
 }
 
+static void leave_and_end(void) {
+    leave(true);
+    _exit(job.leaving & 255);
+}
+
 void gasnet_exit(int code) {
-    leave(code & 255, true);
+    if (leave_begins(code & 255)) {
+        flush_then(leave_and_end);
+    }
     _exit(code & 255);
 }

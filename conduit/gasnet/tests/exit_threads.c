@@ -12,6 +12,7 @@
  * - before a fault: exit(), with an exit handler during which another thread faults outside of all
  *   segments: that ends the process as it always does;
  * - beside an exit: a return from main while another thread is in gasnet_exit;
+ * - beside a read: gasnet_exit while another thread reads from a pipe that stays empty;
  * - after a death: gasnet_exit(), which waits for the other rank, while that is killed and another
  *   thread gets from it: the get that fails must not end the job with another code.
  * tests/run checks the exit code. Threads need PAR: programs of the other modes do nothing. */
@@ -141,6 +142,26 @@ static void *exit_there(void *nothing) {
     gasnet_exit(3);
     return nothing;
 }
+static void *read_line(void *pipe) {
+    char line[8];
+    ready = 1;
+    return fgets(line, sizeof line, pipe);
+}
+/* Buffered output must come out: that of stdout, and that of a stream that was opened after the
+ * locked one, since fflush(NULL) begins with the newest stream. */
+static void exit_beside_read(void) {
+    int ends[2];
+    CHECK(!pipe(ends));
+    start(read_line, fdopen(ends[0], "r"));
+    await();
+    sleep_ms(100);
+    FILE *stream = fdopen(dup(1), "w");
+    CHECK(stream);
+    printf("stdout has been flushed\n");
+    fprintf(stream, "another stream has been flushed\n");
+    barrier();
+    gasnet_exit(3);
+}
 static void begin_unmapped(void) {
     CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, init_flags) == GASNET_OK);
     me = gex_TM_QueryRank(tm);
@@ -200,6 +221,9 @@ int main(int argc, char **argv) {
         for (;;) {
             gasnet_AMPoll();
         }
+    } else if (!strcmp(how, "beside a read")) {
+        begin(NULL, 0);
+        exit_beside_read();
     } else if (!strcmp(how, "after a death")) {
         begin_unmapped();
         *(_Atomic pid_t *)memory = getpid();
