@@ -250,16 +250,22 @@ static bool leave_begins(int code) {
     return true;
 }
 
+static bool together; /* all ranks leave */
+
+static void end_job(void) {
+    /* If a signal has interrupted a call of libllcl that holds a lock for which llcl_exit waits,
+     * only SIGKILL ends the process. */
+    llcl_exit(job.context, job.leaving & 255, together ? 0 : GRACE_MS);
+}
+
 /* `ends_all`: the job ends also if other ranks go on. */
 static void leave(bool ends_all) {
-    bool together = job.world && all_leave();
+    together = job.world && all_leave();
     if ((together || !ends_all) && may_finalize()) {
         faults_stop_threads();
         llcl_finalize_within(job.context, together ? -1 : 0);
     } else if (ends_all) {
-        /* If a signal has interrupted a call of libllcl that holds a lock for which llcl_exit
-         * waits, only SIGKILL ends the process. */
-        llcl_exit(job.context, job.leaving & 255, together ? 0 : GRACE_MS);
+        flush_then(end_job);
     }
 }
 
@@ -283,9 +289,13 @@ void exit_begin(void) {
     on_exit(leave_at_exit, NULL);
 }
 
+static void end_process(void) { _exit(job.leaving & 255); }
+
+/* Handlers of messages, and other threads, may write while this rank waits for the others: hence a
+ * second flush. The first one is for a rank that is killed while it waits. */
 static void leave_and_end(void) {
     leave(true);
-    _exit(job.leaving & 255);
+    flush_then(end_process);
 }
 
 void gasnet_exit(int code) {

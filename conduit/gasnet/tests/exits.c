@@ -1,9 +1,9 @@
 /* Does a job end with the code that gasnet_exit gets: from all ranks, from one, in a handler, by a
  * return from main, in a signal handler, twice because a signal interrupts gasnet_exit? Does a
  * signal that ends the job run the client's handler of SIGQUIT? Does the job go on when children by
- * fork() end? With GASNET_CATCH_EXIT=0, does the job go on when one rank calls exit() alone, and do
- * accesses of an exit handler return? The first argument chooses the case. tests/run checks the
- * exit code. */
+ * fork() end? Does the output of handlers come out that run during gasnet_exit? With
+ * GASNET_CATCH_EXIT=0, does the job go on when one rank calls exit() alone, and do accesses of an
+ * exit handler return? The first argument chooses the case. tests/run checks the exit code. */
 #include "t.h"
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +25,10 @@ static void leave_again(int number) {
 static void leave(gex_Token_t token) {
     (void)token;
     gasnet_exit(9);
+}
+static void print(gex_Token_t token) {
+    (void)token;
+    printf("output of a handler\n");
 }
 static void *poll_once(void *nothing) {
     gasnet_AMPoll();
@@ -84,13 +88,14 @@ static void children_end(void) {
 }
 
 int main(int argc, char **argv) {
-    gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
+    gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
+                              {201, (gex_AM_Fn_t)print, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
     const char *how = argc > 1 ? argv[1] : "all";
     signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore SIGINT, and the conduit does not change that */
     if (!strcmp(how, "late")) {
         atexit(late);
     }
-    begin(table, 1);
+    begin(table, 2);
     if (!strcmp(how, "told")) {
         signal(SIGQUIT, told);
     }
@@ -116,6 +121,13 @@ int main(int argc, char **argv) {
         for (;;) {
             pause();
         }
+    } else if (!strcmp(how, "output")) {
+        if (me) {
+            usleep(300000); /* rank 0 is in gasnet_exit */
+            gex_AM_RequestShort0(tm, 0, 201, 0);
+            usleep(100000);
+        }
+        gasnet_exit(0);
     } else if (!strcmp(how, "children")) {
         children_end();
         barrier();
