@@ -212,6 +212,11 @@ static bool asks_for_offload(void) {
     return execution && !strcmp(execution, "offload");
 }
 
+/* Regions of libllcl, unless LLCL_REGIONS is set. A team needs one, and each shape of its
+ * collectives two more; libllcl's own default of 1,024 is less than what its some 760 teams need.
+ * Each takes 64 bytes of address space, and memory only when it is used. */
+#define REGIONS 32768
+
 /* llcl_init knows ranks that llcl-run has started, and those of an MPI that it has a module for. It
  * refuses ranks of other launchers; launch_begin() knows some of these. */
 static llcl_status_t begin(void) {
@@ -220,6 +225,7 @@ static llcl_status_t begin(void) {
     if (asks_for_offload()) {
         config.execution = LLCL_EXECUTION_AUTO;
     }
+    config.regions = getenv("LLCL_REGIONS") ? 0 : REGIONS;
     llcl_status_t status = llcl_init(&config, &job.context);
     if (status == LLCL_ERR_INVALID && (config.bootstrap = launch_begin())) {
         status = llcl_init(&config, &job.context);
