@@ -28,7 +28,7 @@ bool has_core_for_each_rank(void) { return enough_cores; }
 struct about {
     gex_Rank_t first;
     char machine[40];
-    cpu_set_t cores;
+    cpu_set_t cores; /* empty: not known, since the machine has more cores than the type has bits */
 };
 
 static struct about about_me(void) {
@@ -42,7 +42,9 @@ static struct about about_me(void) {
         }
         fclose(file);
     }
-    sched_getaffinity(0, sizeof own.cores, &own.cores);
+    if (sched_getaffinity(0, sizeof own.cores, &own.cores)) {
+        CPU_ZERO(&own.cores);
+    }
     return own;
 }
 
@@ -85,7 +87,11 @@ static gex_Rank_t first_of_machine(const struct about *all, const gex_Rank_t *fi
 static bool cores_suffice(const struct about *all) {
     cpu_set_t cores = all[job.rank].cores;
     for (gex_Rank_t i = 0; i < host.count; i++) {
-        CPU_OR(&cores, &cores, &all[host.members[i].gex_jobrank].cores);
+        const cpu_set_t *its = &all[host.members[i].gex_jobrank].cores;
+        if (!CPU_COUNT(its)) {
+            return gasnett_cpu_count() >= (int)host.count;
+        }
+        CPU_OR(&cores, &cores, its);
     }
     return CPU_COUNT(&cores) >= (int)host.count;
 }

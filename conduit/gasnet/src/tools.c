@@ -58,9 +58,8 @@ int gasnett_nsleep(uint64_t ns) {
 }
 
 int gasnett_cpu_count(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) ? 0 : CPU_COUNT(&set);
-    return count > 0 ? count : 1;
+    long count = sysconf(_SC_NPROCESSORS_ONLN); /* those of the machine, whatever the process may use */
+    return count > 0 ? (int)count : 1;
 }
 
 uint64_t gasnett_getPhysMemSz(int fail_if_unknown) {

@@ -150,5 +150,8 @@ int main(void) {
     with_gaps(next);
     gex_AM_RequestShort0(tm, next, 200, 0);
     GASNET_BLOCKUNTIL(arrived == 1);
+    /* The cores of the machine, whatever this process may use. */
+    gasnett_set_affinity(0);
+    EQUAL(gasnett_cpu_count(), sysconf(_SC_NPROCESSORS_ONLN));
     end();
 }
