@@ -1,6 +1,7 @@
 /* Do the queries return the ranks that share memory and the ranks of the machine, and is a segment
- * mapped at exactly the former? With LLCL_NODE_ID=0,0,1,1 two ranks share memory, otherwise all
- * ranks. All ranks are on one machine. */
+ * mapped at exactly the former, at the offset that gasnet_getNodeInfo returns? With
+ * LLCL_NODE_ID=0,0,1,1 two ranks share memory, otherwise all ranks. All ranks are on one
+ * machine. */
 #include "t.h"
 
 int main(void) {
@@ -30,6 +31,7 @@ int main(void) {
         EQUAL(gex_Segment_QueryBound(tm, r, &there, &here, &size), 0);
         EQUAL(size, SEGMENT);
         CHECK(there == base_of(r) && !here == (r / per_node != node));
+        EQUAL(table[r].offset, here ? (uintptr_t)here - (uintptr_t)there : 0);
         if (here) {
             ((volatile uint64_t *)here)[me] = 1000 + me;
         }

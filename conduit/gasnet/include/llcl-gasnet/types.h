@@ -133,6 +133,9 @@ typedef struct {
 typedef struct {
     gex_Rank_t host;
     gex_Rank_t supernode;
+    /* Added to an address in the rank's attached segment, it gives the address in this process, as
+     * GASNET_PSHM promises; 0 if this process does not map the segment. */
+    uintptr_t offset;
 } gasnet_nodeinfo_t;
 
 /* The conduit needs no information about the calling thread. */
