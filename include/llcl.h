@@ -695,7 +695,8 @@ llcl_status_t llcl_finalize(llcl_context_t *context);
  * memory that this rank had registered.
  * The time does not bound MPI_Finalize, which waits for the other ranks, and which this function
  * calls if llcl_init has called MPI_Init_thread. If ranks are on several machines, the lowest rank
- * of each waits up to two seconds longer for those of its machine (llcl_bootstrap_t).
+ * of each waits up to two seconds longer for those of its machine (llcl_bootstrap_t), and for an
+ * answer of rank 0's process.
  * Threads: as of llcl_finalize.
  * From: GASPI, where each call takes a time-out.
  */

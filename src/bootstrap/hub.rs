@@ -112,8 +112,9 @@ impl Hub {
     }
 
     /// Whether the hub may end: all ranks of this machine have left or died, and no rank of another
-    /// machine needs this hub. It must end where the hub has ended that decides on the order of the
-    /// log.
+    /// machine needs this hub. The hub that decides on the order of the log has then sent its last
+    /// packet here, since the departures have come back from it. If it has ended, this one must
+    /// end, too.
     pub fn is_over(&self) -> bool {
         match &self.log {
             None => self.rules.all_gone(),

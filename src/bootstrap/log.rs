@@ -4,6 +4,9 @@
 //! other ranks, and each hub then applies it. A hub answers its own ranks only. So no hub asks
 //! another for anything, and neither [`Rules`] nor a rank distinguishes one machine from several.
 //!
+//! When all ranks of a hub have left, this hub waits until their departures come back. The deciding
+//! hub sends it nothing behind them, and ends last. So no packet arrives where nobody receives.
+//!
 //! Frames of a wire may overtake each other, so the packets between two hubs have numbers.
 //!
 //! [`Rules`]: crate::bootstrap::rules::Rules
@@ -38,12 +41,31 @@ struct Link {
     early: BTreeMap<u64, Vec<u8>>,
 }
 
+impl Link {
+    /// Takes the pending entries, as packets.
+    fn take_packets(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        std::iter::from_fn(|| {
+            let mut packet = self.sent.to_le_bytes().to_vec();
+            while packet.len() < FULL
+                && let Some(entry) = self.pending.pop_front()
+            {
+                packet.extend(entry);
+            }
+            let any = packet.len() > HEAD;
+            self.sent += u64::from(any);
+            any.then_some(packet)
+        })
+    }
+}
+
 /// See the head of the file. A hub is named by the rank in whose process it runs.
 pub struct Log {
     me: u32,
     /// The hub of each rank.
     hubs: Arc<[u32]>,
     links: BTreeMap<u32, Link>,
+    /// The last packets for hubs that have no link any more, until take_outgoing() has taken them.
+    last: Vec<(u32, Vec<u8>)>,
     /// Hubs that have ended, until take_ended() has taken them.
     ended: Vec<u32>,
     /// The deciding hub has ended: no entry comes any more.
@@ -54,7 +76,7 @@ impl Log {
     /// That of hub `me`.
     pub fn new(me: u32, hubs: Arc<[u32]>) -> Log {
         let links = peers_of(me, &hubs).into_iter().map(|hub| (hub, Link::default())).collect();
-        Log { me, hubs, links, ended: Vec::new(), cut_off: false }
+        Log { me, hubs, links, last: Vec::new(), ended: Vec::new(), cut_off: false }
     }
 
     /// Whether a rank is one of this hub's.
@@ -137,33 +159,33 @@ impl Log {
 
     /// Packets to be sent, with the hubs that they are for.
     pub fn take_outgoing(&mut self) -> Vec<(u32, Vec<u8>)> {
-        let mut packets = Vec::new();
+        let mut packets = std::mem::take(&mut self.last);
         for (hub, link) in &mut self.links {
-            while !link.pending.is_empty() {
-                let mut packet = link.sent.to_le_bytes().to_vec();
-                while packet.len() < FULL
-                    && let Some(entry) = link.pending.pop_front()
-                {
-                    packet.extend(entry);
-                }
-                link.sent += 1;
-                packets.push((*hub, packet));
-            }
+            packets.extend(link.take_packets().map(|packet| (*hub, packet)));
         }
         packets
     }
 
     /// Whether take_outgoing() has taken all entries.
     pub fn is_told(&self) -> bool {
-        self.links.values().all(|link| link.pending.is_empty())
+        self.last.is_empty() && self.links.values().all(|link| link.pending.is_empty())
     }
 
-    /// Stops sending to hubs all of whose ranks are gone, as `is_gone` says.
+    /// Stops sending to hubs all of whose ranks are gone, as `is_gone` says. What has been entered
+    /// before is still sent: such a hub waits until its ranks' departures come back.
     pub fn retire(&mut self, is_gone: impl Fn(u32) -> bool) {
-        let hubs = &self.hubs;
-        let lives = |hub: u32| (0..).zip(&**hubs).any(|(rank, of)| *of == hub && !is_gone(rank));
-        self.ended.extend(self.links.keys().filter(|hub| !lives(**hub)));
-        self.links.retain(|hub, _| lives(*hub));
+        let hubs = self.hubs.clone();
+        let lives = |hub: u32| (0..).zip(&*hubs).any(|(rank, of)| *of == hub && !is_gone(rank));
+        for hub in self.others().into_iter().filter(|hub| !lives(*hub)) {
+            let mut link = self.links.remove(&hub).unwrap_or_default();
+            self.last.extend(link.take_packets().map(|packet| (hub, packet)));
+            self.ended.push(hub);
+        }
+    }
+
+    /// The process of a hub has ended: nothing more is sent there.
+    pub fn forget(&mut self, hub: u32) {
+        self.ended.extend(self.links.remove(&hub).map(|_| hub));
     }
 }
 
@@ -246,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_speaks_for_ranks_of_another_machine_and_the_gone_are_told_nothing() {
+    fn nobody_speaks_for_ranks_of_another_machine_and_the_gone_are_told_nothing_more() {
         let hubs: Arc<[u32]> = [0, 1, 2].into();
         let (mut deciding, mut other) = (Log::new(0, hubs.clone()), Log::new(1, hubs));
         assert!(deciding.decides() && !other.decides() && other.is_near(1) && !other.is_near(0));
@@ -257,7 +279,13 @@ mod tests {
         assert_eq!(deciding.take(1, &packet[..3]), [], "no packet");
         assert_eq!(deciding.take(7, &packet), [], "no hub");
         deciding.retire(|rank| rank == 1);
-        let receivers: Vec<u32> = deciding.take_outgoing().into_iter().map(|it| it.0).collect();
-        assert_eq!(receivers, [2]);
+        assert!(!deciding.is_told(), "hub 1 does not know yet that its rank has left");
+        deciding.submit(entry(0, 1, 4));
+        let sent = deciding.take_outgoing();
+        assert_eq!(other.take(0, &sent[0].1), [entry(1, 1, 4)]);
+        assert!(sent.into_iter().map(|it| it.0).eq([1, 2]) && deciding.is_told());
+        deciding.submit(entry(0, 1, 4));
+        deciding.forget(2);
+        assert_eq!((deciding.take_outgoing(), deciding.take_ended()), (vec![], vec![1, 2]));
     }
 }

@@ -282,7 +282,7 @@ fn beat(hub: &Hub, carry: Option<&Carry>, due: Instant, now: Instant) -> Instant
         return due;
     }
     if let Some(carry) = carry {
-        hub.others().into_iter().for_each(|other| carry(other, Relay::Pulse));
+        hub.pulsed().into_iter().for_each(|other| carry(other, Relay::Pulse));
     }
     now + PULSE
 }

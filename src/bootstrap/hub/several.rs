@@ -70,6 +70,7 @@ impl Hub {
         let lost = log.ranks_of(rank);
         // Those of its own ranks this hub notices itself.
         if log.decides() && !log.is_near(rank) {
+            log.forget(rank);
             for rank in lost {
                 self.enter(Entry { rank, packet: Vec::new() }, &mut Vec::new());
             }
@@ -117,9 +118,22 @@ impl Hub {
         self.log.as_mut().map(Log::take_ended).unwrap_or_default()
     }
 
-    /// Whether all ranks of this machine have left or have died.
+    /// The hubs that get a pulse from this one. When all ranks of this machine have left, the
+    /// deciding hub gets none: it may end before the pulse arrives.
+    pub fn pulsed(&self) -> Vec<u32> {
+        let leaves =
+            |log: &Log| !log.decides() && self.all_near_ones(log, |rank| self.is_gone(rank));
+        if self.log.as_ref().is_some_and(leaves) { Vec::new() } else { self.others() }
+    }
+
+    /// Whether the log says that all ranks of this machine have left or have died.
     pub(super) fn near_ones_are_gone(&self, log: &Log) -> bool {
-        (0..self.departed.len() as u32).all(|rank| !log.is_near(rank) || self.is_gone(rank))
+        self.all_near_ones(log, |rank| self.rules.is_gone(rank))
+    }
+
+    /// Whether something holds for all ranks of this machine.
+    fn all_near_ones(&self, log: &Log, holds: impl Fn(u32) -> bool) -> bool {
+        (0..self.departed.len() as u32).all(|rank| !log.is_near(rank) || holds(rank))
     }
 
     fn apply(&mut self, entries: Vec<Entry>, events: &mut Vec<Event>) {

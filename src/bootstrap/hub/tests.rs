@@ -274,6 +274,34 @@ fn a_hub_that_ends_tells_whom_it_leaves_behind() {
     }
 }
 
+/// The hub of rank 0 speaks to a machine until it has heard that all ranks there have left. A
+/// packet that arrives after the end of the other hub would stay in the network.
+#[test]
+fn a_hub_ends_when_nothing_more_is_sent_to_it() {
+    let mut machines = Machines::start();
+    machines.ends[2..].iter().for_each(|end| say(end, 0, &Request::Leave));
+    let Machines { hubs: [deciding, other], ends } = &mut machines;
+    other.turn().unwrap();
+    assert_eq!((other.pulsed(), deciding.pulsed()), (vec![], vec![2]));
+    let leave = other.take_relays();
+    assert!(!leave.is_empty() && !other.is_over(), "the deciding hub has not answered");
+    say(&ends[0], 0, &Request::Leave);
+    deciding.turn().unwrap();
+    for (_, packet) in leave {
+        deciding.relayed(2, &packet);
+    }
+    assert_eq!(deciding.take_ended(), [2]);
+    assert!(!other.is_over(), "packets are under way to it");
+    for (to, packet) in deciding.take_relays() {
+        assert_eq!(to, 2);
+        other.relayed(0, &packet);
+    }
+    assert!(other.is_over());
+    say(&ends[1], 0, &Request::Leave);
+    deciding.turn().unwrap();
+    assert!(deciding.take_relays().is_empty() && deciding.is_over());
+}
+
 #[test]
 fn without_the_hub_that_decides_no_other_goes_on() {
     let mut machines = Machines::start();

@@ -6,6 +6,10 @@
 use super::{Endpoint, Packet, State};
 use crate::bootstrap::{Carry, Relay};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the end of a hub waits until the wire has sent what this process has said to it.
+const LAST: Duration = Duration::from_secs(1);
 
 /// See the head of the file.
 #[derive(Default)]
@@ -14,6 +18,9 @@ pub(super) struct Hubs {
     heard: Vec<(u32, bool)>,
     /// Those whose processes the wire has lost before they have ended.
     lost: Vec<u32>,
+    /// Hubs that have ended, or will when they have got the last packet, and since when. The wire
+    /// has not yet sent all frames for their processes, which a fence might drop.
+    pub ending: Vec<(u32, Instant)>,
     /// The hub in this process has sent a packet.
     pub has_sent: bool,
 }
@@ -71,10 +78,14 @@ impl State {
         }
     }
 
-    /// The hub in a peer's process has ended.
-    fn end_hub(&mut self, peer: u32) {
-        if self.hubs.over(peer) {
-            self.cut(peer);
+    /// Ends the hubs in `ending` for which no frame is under way, or has been for too long.
+    pub(super) fn end_hubs(&mut self) {
+        for (peer, since) in std::mem::take(&mut self.hubs.ending) {
+            if !self.outgoing.is_clear(peer) && since.elapsed() < LAST {
+                self.hubs.ending.push((peer, since));
+            } else if self.hubs.over(peer) {
+                self.cut(peer);
+            }
         }
     }
 }
@@ -101,7 +112,8 @@ impl Endpoint {
                 }
                 Relay::Over => {
                     if !state.closed {
-                        state.end_hub(hub);
+                        state.hubs.ending.push((hub, Instant::now()));
+                        state.end_hubs();
                         drop(state);
                         shared.wake.wake();
                     }

@@ -84,6 +84,7 @@ impl State {
             && self.tickets.is_none()
             && self.lost.is_empty()
             && self.asked.is_empty()
+            && self.hubs.ending.is_empty()
             && self.grants.has_served_all()
     }
 
@@ -327,6 +328,7 @@ impl Shared {
         back.into_iter().for_each(|frame| lane.give_back(frame));
         receipts.confirm(grants, &mut out);
         self.send(state, out);
+        state.end_hubs();
         let overdue = if state.lost.is_empty() { Vec::new() } else { state.overdue() };
         let failed = state.failure.is_some() && !failed_before;
         let woken = state.answered_by_room();

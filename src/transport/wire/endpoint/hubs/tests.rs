@@ -121,6 +121,25 @@ fn the_fence_of_a_process_waits_for_the_end_of_its_hub() {
     assert_eq!(fences(), [3, 1, 2]);
 }
 
+/// The hub in a process that leaves waits for the last packet, and a fence might drop that one.
+#[test]
+fn the_fence_of_a_hub_that_ends_waits_until_its_last_packet_is_sent() {
+    let (end, of) = fencing();
+    let relay = end.relay(&[1]);
+    let (_, hub, hears) = apart(1);
+    end.mark_dead(1);
+    relay(1, Relay::Packet(vec![1; 8]));
+    relay(1, Relay::Over);
+    assert_eq!(*of.lock().unwrap(), [], "it is not connected");
+    end.connect(1, hub.card()).unwrap();
+    let limit = Instant::now() + Duration::from_secs(10);
+    while of.lock().unwrap().is_empty() {
+        assert!(Instant::now() < limit, "no fence");
+        end.shared.round(end.shared.lock(), &end.shared.deliver);
+    }
+    assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![1; 8])));
+}
+
 /// The process of a hub may be killed after its rank has left. Operations on that rank must end.
 #[test]
 fn the_fence_of_a_lost_process_waits_for_nothing() {
