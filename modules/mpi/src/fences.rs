@@ -10,14 +10,13 @@ use std::time::Instant;
 
 impl MpiLane {
     /// Ends the operations with a peer that has died, and cancels the receives of its bytes.
-    /// end_fences() answers the fence.
+    /// end_fences() answers the fence. A second fence of the peer does nothing.
     pub fn fence(&mut self, peer: u32) {
         self.drop_waiting(peer);
-        if self.defer_fence(peer) {
+        if self.defer_fence(peer) || !self.remote.dead.insert(peer) {
             return;
         }
         self.remote.open.remove(&peer);
-        self.remote.dead.insert(peer);
         self.unsent.forget(peer);
         for number in self.remote.numbers(peer) {
             match self.remote.get(number) {

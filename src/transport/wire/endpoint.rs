@@ -396,9 +396,12 @@ impl Endpoint {
     }
 
     /// Gives up a peer that has died or left: discards the frames for it, and asks the wire for a
-    /// fence (see `hubs`).
+    /// fence (see `hubs`). Later calls do nothing.
     pub fn mark_dead(&self, peer: u32) {
         let mut state = self.shared.lock();
+        if state.grants.is_dead(peer) {
+            return;
+        }
         state.grants.mark_dead(peer);
         state.tickets.iter_mut().for_each(|tickets| tickets.mark_dead(peer));
         state.receipts.mark_dead(peer);

@@ -140,6 +140,17 @@ fn the_fence_of_a_hub_that_ends_waits_until_its_last_packet_is_sent() {
     assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok((0, vec![1; 8])));
 }
 
+/// Both the network and the other ranks tell of a death.
+#[test]
+fn a_peer_of_whose_death_two_tell_is_fenced_once() {
+    let (end, of) = fencing();
+    let relay = end.relay(&[1]);
+    [3, 3, 1, 1].iter().for_each(|rank| end.mark_dead(*rank));
+    relay(1, Relay::Over);
+    [1, 3].iter().for_each(|rank| end.mark_dead(*rank));
+    assert_eq!(*of.lock().unwrap(), [3, 1]);
+}
+
 /// The process of a hub may be killed after its rank has left. Operations on that rank must end.
 #[test]
 fn the_fence_of_a_lost_process_waits_for_nothing() {
