@@ -159,6 +159,12 @@ impl Joins {
         }
     }
 
+    /// Number of incomplete packets.
+    #[cfg(all(test, feature = "simulated", not(loom)))]
+    pub fn incomplete(&self) -> usize {
+        self.partial.len()
+    }
+
     /// Drops the incomplete packets of a sender from which nothing arrives any more.
     pub fn forget(&mut self, from: u32) {
         self.partial.retain(|(sender, _), _| *sender != from);

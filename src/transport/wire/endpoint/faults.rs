@@ -1,8 +1,10 @@
 //! The tests let a lane fail frames, or say less than it must.
 
+use super::tests::until;
 use super::uses::{self, MANY, Ranks};
 use super::*;
-use crate::transport::wire::{CLASS_ANSWER, CLASS_KNOCKS};
+use crate::transport::wire::simulated::{Nature, Simulated};
+use crate::transport::wire::{CLASS_ANSWER, CLASS_KNOCKS, Command, Piece};
 
 fn natures() -> impl Iterator<Item = String> {
     [1, 2, 4, 7].into_iter().map(|seed| format!("{seed}:fd=0:fence=1"))
@@ -101,5 +103,29 @@ fn a_lane_that_does_not_end_stays() {
         let before = users();
         drop(ranks.ends[0].take());
         assert_eq!(users() == before, fails, "the lane uses its faults");
+    }
+}
+
+/// The other pieces of a packet never come, since the sender has died.
+#[test]
+fn pieces_of_the_dead_are_dropped_also_if_the_lane_cannot_fence() {
+    for fence in 0..2 {
+        let nature = Nature::named(&format!("1:fence={fence}")).unwrap();
+        let [gone, wire] = [0, 1].map(|me| Simulated::new(me, nature).unwrap());
+        let end = Endpoint::without_thread((1, 2), Arc::new(wire), 4096, no_slot(), no_news());
+        let (end, mut lane) = (end.unwrap(), gone.lane().unwrap());
+        lane.connect(1, end.card()).unwrap();
+        let frame = &pieces::frames_of(&[1; 100], 1, 64)[0];
+        let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };
+        // SAFETY: the frame lives until the lane is gone.
+        assert_eq!(unsafe { lane.post(1, 0, &[Command::frame(1, &piece)]) }.0, 1);
+        let mut incomplete = || {
+            lane.poll(&mut [Event::NONE; 4]);
+            end.shared.round(end.shared.lock(), &|_, _, _| false);
+            end.shared.lock().joins.incomplete()
+        };
+        until("the piece has not come", || incomplete() == 1);
+        end.mark_dead(0);
+        until("the piece is kept", || incomplete() == 0);
     }
 }

@@ -210,7 +210,10 @@ impl Shared {
                 results.ends.extend(state.posted.end_all(peer));
             }
             // Without fenced(), the buffers that were granted to the dead peer stay out of use.
-            Event::UNFENCEABLE => results.ends.extend(state.posted.end_all(peer)),
+            Event::UNFENCEABLE => {
+                state.joins.forget(peer);
+                results.ends.extend(state.posted.end_all(peer));
+            }
             _ => {}
         }
     }
