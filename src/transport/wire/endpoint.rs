@@ -38,6 +38,7 @@ pub use news::{Deliver, News, Signalled, Unreachable};
 #[cfg(test)]
 pub use news::{no_news, no_slot};
 use once_cell::race::OnceBox;
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -110,9 +111,10 @@ struct State {
     hubs: Hubs,
     /// Received answers and replies that have found no slot.
     asides: Answers,
-    /// Peers that the wire does not reach any more, each with the time at which it is reported as
-    /// unreachable; None: it was reported, or is known to be dead and its hub was not lost.
-    lost: Vec<(u32, Option<Instant>)>,
+    /// Peers that the wire does not reach any more.
+    lost: BTreeSet<u32>,
+    /// Those that are still to be reported as unreachable, each with the time at which they are.
+    reports: Vec<(u32, Instant)>,
     posted: Posted,
     batch: Batch,
     events: Events,
@@ -164,7 +166,8 @@ impl State {
             if !is_dead {
                 self.report(me, peer, why);
             }
-            self.lost.push((peer, Some(Instant::now() + PATIENCE)));
+            self.lost.insert(peer);
+            self.reports.push((peer, Instant::now() + PATIENCE));
         }
         self.lose_hub(peer);
     }
@@ -195,14 +198,13 @@ impl State {
     /// Whether the wire has lost a peer. A dead peer need not be lost: the hub in the process of a
     /// rank that has left may still serve its machine, and packets to it are sent (`hubs`).
     fn is_lost(&self, peer: u32) -> bool {
-        self.lost.iter().any(|(lost, _)| *lost == peer)
+        self.lost.contains(&peer)
     }
 
     /// Lost peers whose `PATIENCE` has ended since the last call.
     fn overdue(&mut self) -> Vec<u32> {
         let now = Instant::now();
-        let over = self.lost.iter_mut().filter(|(_, until)| until.is_some_and(|it| it <= now));
-        over.map(|(peer, until)| (*peer, *until = None).0).collect()
+        self.reports.extract_if(.., |(_, until)| *until <= now).map(|(peer, _)| peer).collect()
     }
 
     /// Handles a received packet.
@@ -338,7 +340,8 @@ impl Endpoint {
             asked: Vec::new(),
             asides: Vec::new(),
             relayed: news.relayed,
-            lost: Vec::new(),
+            lost: BTreeSet::new(),
+            reports: Vec::new(),
             posted: Posted::default(),
             batch: Batch::default(),
             events: Events::default(),
@@ -406,8 +409,7 @@ impl Endpoint {
         state.tickets.iter_mut().for_each(|tickets| tickets.mark_dead(peer));
         state.receipts.mark_dead(peer);
         if !state.hubs.was_lost(peer) {
-            let lost = state.lost.iter_mut().filter(|(lost, _)| *lost == peer);
-            lost.for_each(|(_, until)| *until = None);
+            state.reports.retain(|(lost, _)| *lost != peer);
         }
         state.cut(peer);
         drop(state);

@@ -129,3 +129,33 @@ fn pieces_of_the_dead_are_dropped_also_if_the_lane_cannot_fence() {
         until("the piece is kept", || incomplete() == 0);
     }
 }
+
+/// A peer that was lost, and reported, does not slow the messages between others.
+#[test]
+fn messages_take_the_short_way_when_another_peer_was_lost() {
+    let nature = Nature::named("1:atomics=0").unwrap();
+    let [wire, other] = [0, 1].map(|me| Simulated::new(me, nature).unwrap());
+    let end = Endpoint::without_thread((0, 4), Arc::new(wire), 4096, no_slot(), no_news());
+    let end = end.unwrap();
+    end.connect(1, &other.card().unwrap()).unwrap();
+    let frame =
+        Frame { id: 1, kind: 2, tag: 3, header: &[1; 8], payload: &[], label: 0, absent: false };
+    let posts = |to| end.shared.lock().post_single(0, (to, None), Class::Answers, &frame);
+    for (peer, reported) in [(2, true), (3, false)] {
+        end.shared.lock().mark_lost(0, peer, "gone", &mut Out::new());
+        assert!(!end.shared.lock().is_settled(), "its report is due");
+        if reported {
+            let past = Instant::now();
+            end.shared.lock().reports.iter_mut().for_each(|(_, until)| *until = past);
+        } else {
+            end.mark_dead(peer);
+        }
+        end.shared.round(end.shared.lock(), &|_, _, _| false);
+        assert!(end.shared.lock().is_settled(), "each poll serves all");
+        assert!(!posts(peer) && posts(1), "rank {peer} is lost");
+        until("the frame has not ended", || {
+            end.shared.round(end.shared.lock(), &|_, _, _| false);
+            end.shared.lock().outgoing.taken(1) == 0
+        });
+    }
+}

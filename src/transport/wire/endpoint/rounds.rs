@@ -79,10 +79,10 @@ impl State {
     /// of service, or an answer of a knock is due. A peer that waits for a receipt needs no term:
     /// it waits only while frames of it are missing, and then one comes, or in no slot, and then
     /// `grants` has not served all.
-    fn is_settled(&self) -> bool {
+    pub(super) fn is_settled(&self) -> bool {
         self.outgoing.waiting() == 0
             && self.tickets.is_none()
-            && self.lost.is_empty()
+            && self.reports.is_empty()
             && self.asked.is_empty()
             && self.hubs.ending.is_empty()
             && self.grants.has_served_all()
@@ -332,7 +332,7 @@ impl Shared {
         receipts.confirm(grants, &mut out);
         self.send(state, out);
         state.end_hubs();
-        let overdue = if state.lost.is_empty() { Vec::new() } else { state.overdue() };
+        let overdue = if state.reports.is_empty() { Vec::new() } else { state.overdue() };
         let failed = state.failure.is_some() && !failed_before;
         let woken = state.answered_by_room();
         drop(guard);

@@ -17,16 +17,16 @@ impl State {
         class: Class,
         frame: &Frame,
     ) -> bool {
-        let State { lane, grants, outgoing, receipts, .. } = self;
         let size = frame.header.len() + frame.payload.len();
-        let may = outgoing.may_post_alone(size)
-            && self.lost.is_empty()
+        let may = self.outgoing.may_post_alone(size)
+            && !self.is_lost(to)
             && self.tickets.is_none()
             && self.failure.is_none()
             && !self.closed;
         if !may {
             return false;
         }
+        let State { lane, grants, outgoing, receipts, .. } = self;
         let (single, carrying) = match line {
             None => (Single::Aside, Carrying::Frame(None)),
             Some(line) => {
