@@ -36,15 +36,18 @@ pub unsafe fn begin_receive(
     Ok(unsafe { handle.assume_init() })
 }
 
-/// Cancels a receive. Returns whether MPI has ended it.
-pub fn take_back(handle: &mut ffi::MPI_Request) -> bool {
+/// Ends a receive, which is cancelled first, unless that was done before. Returns whether MPI has
+/// ended it.
+pub fn take_back(handle: &mut ffi::MPI_Request, cancels: bool) -> bool {
     let (limit, mut ended) = (Instant::now() + CANCEL, 0);
     if is_null(*handle) {
         return true;
     }
     // SAFETY: a request that MPI has not ended.
     unsafe {
-        ffi::MPI_Cancel(handle);
+        if cancels {
+            ffi::MPI_Cancel(handle);
+        }
         while ffi::MPI_Test(handle, &mut ended, ffi::RSMPI_STATUS_IGNORE) == 0 {
             if ended != 0 || Instant::now() >= limit {
                 break;

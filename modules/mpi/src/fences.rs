@@ -33,7 +33,7 @@ impl MpiLane {
         if !self.is_over() {
             let reads = self.remote.numbers(peer);
             self.requests.cancel(|it| match it {
-                Single::Read(number) => reads.contains(number),
+                Single::Read { number, .. } => reads.contains(number),
                 Single::Stored { peer: of, .. } => *of == peer,
                 _ => false,
             });
@@ -68,12 +68,14 @@ impl MpiLane {
                 let memory = self.remote.get(number).map_or(0..0, |it| it.memory());
                 self.end(number, Status::ERR_PEER_DEAD);
                 for single in self.requests.singles() {
-                    let stored = match *single {
-                        Single::Read(of) if of == number => memory.clone(),
-                        Single::Write(of) if of == number => 0..0,
+                    let (memory, cancelled) = match *single {
+                        Single::Read { number: of, cancelled } if of == number => {
+                            (memory.clone(), cancelled)
+                        }
+                        Single::Write(of) if of == number => (0..0, false),
                         _ => continue,
                     };
-                    *single = Single::Abandoned(stored);
+                    *single = Single::Abandoned { memory, cancelled };
                     self.remote.transfers.free(peer);
                 }
             }
@@ -91,8 +93,8 @@ impl MpiLane {
         let failed = self.is_over();
         let MpiLane { requests, remote, .. } = self;
         requests.singles().any(|single| match single {
-            Single::Abandoned(stored) => overlaps(stored),
-            Single::Read(number) if failed => {
+            Single::Abandoned { memory, .. } => overlaps(memory),
+            Single::Read { number, .. } if failed => {
                 remote.get(*number).is_some_and(|it| overlaps(&it.memory()))
             }
             _ => false,
@@ -106,7 +108,7 @@ impl MpiLane {
             if let Single::Served { peer: of, region } = *single
                 && of == peer
             {
-                *single = Single::Abandoned(0..0);
+                *single = Single::Abandoned { memory: 0..0, cancelled: false };
                 self.remote.release(peer, Some(region));
             }
         }

@@ -25,6 +25,7 @@ use crate::places::Places;
 use crate::requests::{Came, REQUESTS, Single};
 use crate::table::{Command, Event, Key, Status};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -98,7 +99,7 @@ pub(crate) struct Region {
 /// The state of reads and writes, of this rank as a requester and as an owner.
 #[derive(Default)]
 pub struct Remote {
-    /// Registered memory by its key. Keys are never used again.
+    /// Registered memory by its key. Keys are not 0, and never used again.
     regions: BTreeMap<u64, Region>,
     /// The last key.
     registered: u64,
@@ -306,10 +307,11 @@ impl MpiLane {
         let Some(operation) = self.remote.get(number) else { return true };
         let Operation { local, size, write, .. } = *operation;
         let (to, size) = ((peer, tag_of(number, write)), size as usize);
+        let read = Single::Read { number, cancelled: false };
         // SAFETY: as the caller promises.
         let begun = unsafe {
             match write {
-                false => self.requests.receive(to, local, size, Single::Read(number)),
+                false => self.requests.receive(to, local, size, read),
                 true => self.requests.send(to, local, size, Single::Write(number)),
             }
         };
@@ -368,7 +370,8 @@ impl MpiLane {
         }
         // The owner sends no bytes for a read that it has refused.
         if status != Status::OK && !operation.write && !self.is_over() {
-            self.requests.cancel(|it| matches!(it, Single::Read(of) if *of == number));
+            self.requests
+                .cancel(|it| matches!(it, Single::Read { number: of, .. } if *of == number));
         }
     }
 
@@ -390,7 +393,7 @@ impl MpiLane {
     /// Handles the end of a send or receive of a single message.
     pub(crate) fn transferred(&mut self, single: Single, cancelled: bool) {
         match single {
-            Single::Read(number) | Single::Write(number) => {
+            Single::Read { number, .. } | Single::Write(number) => {
                 let Some(operation) = self.remote.get(number) else { return };
                 operation.transfers = false;
                 let Operation { peer, status, .. } = *operation;
@@ -406,9 +409,9 @@ impl MpiLane {
                 self.remote.release(peer, Some(region));
                 self.requests.events.push_back(Event::about(Event::SERVED, peer));
             }
-            Single::Stored { peer, index, region, notice } => {
+            Single::Stored { peer, index, region, notice, .. } => {
                 let status = if region.is_some() { Status::OK } else { Status::ERR_KEY };
-                self.remote.release(peer, region);
+                self.remote.release(peer, region.map(NonZeroU64::get));
                 self.requests.events.push_back(Event::about(Event::SERVED, peer));
                 if !cancelled {
                     let notice = notice.filter(|_| status == Status::OK);
@@ -420,7 +423,7 @@ impl MpiLane {
                     }
                 }
             }
-            Single::Frame { .. } | Single::Message(_) | Single::Abandoned(_) => return,
+            Single::Frame { .. } | Single::Message(_) | Single::Abandoned { .. } => return,
         }
         self.serve_deferred();
     }

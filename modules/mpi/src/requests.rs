@@ -16,6 +16,7 @@ use crate::table::{Event, Status};
 use mpi_sys as ffi;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
 use std::ops::Range;
 
 mod ends;
@@ -62,8 +63,9 @@ pub enum Single {
     Frame { tag: u64, peer: u32 },
     /// Sends a request or an answer.
     Message(Vec<u8>),
-    /// Receives the bytes of this rank's large read with this number.
-    Read(u32),
+    /// Receives the bytes of this rank's large read with this number. `cancelled`, here and below:
+    /// cancel() has cancelled the receive.
+    Read { number: u32, cancelled: bool },
     /// Sends the bytes of this rank's large write with this number.
     Write(u32),
     /// Sends the bytes of a peer's large read from a region of this rank.
@@ -71,16 +73,34 @@ pub enum Single {
     /// Receives the bytes of a peer's large write, number `index` at the peer, to a region of this
     /// rank; None: the write is refused. `notice`: libllcl is told of it when the bytes are there.
     /// The notice is in a box, since frames, which are moved several times, would need its room.
-    Stored { peer: u32, index: u32, region: Option<u64>, notice: Option<Box<Notice>> },
+    Stored {
+        peer: u32,
+        index: u32,
+        region: Option<NonZeroU64>,
+        notice: Option<Box<Notice>>,
+        cancelled: bool,
+    },
     /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
-    /// Of a Read, the memory to which MPI may still store; else empty.
-    Abandoned(Range<u64>),
+    /// `memory`: of a Read, where MPI may still store; else empty.
+    Abandoned { memory: Range<u64>, cancelled: bool },
 }
+
+const _: () = assert!(size_of::<Single>() <= 32, "frames, which are moved several times, grow");
 
 impl Single {
     /// Whether it may be a receive, which can be cancelled.
     fn receives(&self) -> bool {
-        matches!(self, Single::Read(_) | Single::Stored { .. } | Single::Abandoned(_))
+        matches!(self, Single::Read { .. } | Single::Stored { .. } | Single::Abandoned { .. })
+    }
+
+    /// Marks a receive as cancelled. False: it is marked already, or cannot be a receive.
+    fn mark_cancelled(&mut self) -> bool {
+        match self {
+            Single::Read { cancelled, .. }
+            | Single::Stored { cancelled, .. }
+            | Single::Abandoned { cancelled, .. } => !std::mem::replace(cancelled, true),
+            _ => false,
+        }
     }
 
     /// Whether MPI uses memory that libllcl must keep.
@@ -297,10 +317,11 @@ impl Requests {
     }
 
     /// Cancels single receives. test() still returns each of them: as cancelled, or as ended where
-    /// its message came first.
+    /// its message came first. MPI is told once of each: when a receive is cancelled that was
+    /// cancelled before, Open MPI removes it from its list of receives a second time, and crashes.
     pub fn cancel(&mut self, fits: impl Fn(&Single) -> bool) {
-        for (single, handle) in self.singles.iter().zip(&mut self.handles) {
-            if fits(single) {
+        for (single, handle) in self.singles.iter_mut().zip(&mut self.handles) {
+            if fits(single) && single.mark_cancelled() {
                 // SAFETY: MPI has not ended the requests of the singles.
                 unsafe { ffi::MPI_Cancel(handle) };
             }
@@ -347,20 +368,20 @@ impl Requests {
     /// still use memory of libllcl.
     pub fn take_back(&mut self) -> bool {
         for mut receive in self.receives.drain(..).chain(self.overtaken.drain(..)) {
-            if !take_back(&mut receive.handle) {
+            if !take_back(&mut receive.handle, true) {
                 std::mem::forget(receive.bytes);
             }
         }
         let mut none = true;
         self.frames = 0;
-        for (single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
+        for (mut single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
             let receives = match &single {
-                Single::Read(_) | Single::Stored { .. } => true,
-                Single::Abandoned(memory) => !memory.is_empty(),
+                Single::Read { .. } | Single::Stored { .. } => true,
+                Single::Abandoned { memory, .. } => !memory.is_empty(),
                 _ => false,
             };
             // Sends cannot be cancelled reliably, so MPI may still read their bytes.
-            if !(receives && take_back(&mut handle)) {
+            if !(receives && take_back(&mut handle, single.mark_cancelled())) {
                 none &= !single.uses_memory();
                 std::mem::forget(single);
             }

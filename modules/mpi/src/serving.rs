@@ -10,6 +10,7 @@ use crate::requests::{Came, Single};
 use crate::table::{Event, Status};
 use crate::unsent::Answer;
 use std::cell::UnsafeCell;
+use std::num::NonZeroU64;
 
 /// The memory to which MPI stores the bytes of all refused writes; nobody reads it. It is part of
 /// the module, since this rank must not fail for lack of memory when a peer's writes are wrong. The
@@ -154,9 +155,9 @@ impl MpiLane {
         notice: Option<Notice>,
     ) -> bool {
         let found = self.remote.find(key, place, size);
-        let region = found.map(|found| {
+        let region = found.and_then(|found| {
             found.busy += 1;
-            key
+            NonZeroU64::new(key)
         });
         if region.is_none() && !write {
             return false;
@@ -170,7 +171,7 @@ impl MpiLane {
             match write {
                 true => {
                     let notice = notice.map(Box::new);
-                    let single = Single::Stored { peer, index, region, notice };
+                    let single = Single::Stored { peer, index, region, notice, cancelled: false };
                     self.requests.receive((peer, tag), to, size as usize, single)
                 }
                 false => {
