@@ -80,6 +80,7 @@ impl MpiLane {
                 }
             }
             self.abandon_served(peer);
+            self.requests.abandon_frames(peer);
             self.requests.events.push_back(Event::about(Event::UNFENCEABLE, peer));
             self.serve_deferred();
         }
@@ -101,16 +102,22 @@ impl MpiLane {
         })
     }
 
-    /// Counts the sends to a dead peer as ended: deregister() and the requests of living peers do
-    /// not wait for them.
-    fn abandon_served(&mut self, peer: u32) {
+    /// Counts the large operations of a dead peer as ended: the requests of living peers do not
+    /// wait for them. Nor does deregister() wait for sends; but MPI may still store the bytes of a
+    /// receive that it has matched.
+    fn abandon_served(&mut self, dead: u32) {
         for single in self.requests.singles() {
-            if let Single::Served { peer: of, region } = *single
-                && of == peer
-            {
-                *single = Single::Abandoned { memory: 0..0, cancelled: false };
-                self.remote.release(peer, Some(region));
-            }
+            *single = match *single {
+                Single::Served { peer, region } if peer == dead => {
+                    self.remote.leave(Some(region));
+                    Single::Abandoned { memory: 0..0, cancelled: false }
+                }
+                Single::Stored { peer, region, cancelled, .. } if peer == dead => {
+                    Single::Outlasts { region, cancelled }
+                }
+                _ => continue,
+            };
+            self.remote.served.free(dead);
         }
     }
 }

@@ -158,6 +158,11 @@ impl Remote {
     /// Counts a large operation of a peer as ended. None: it is not counted in a region.
     pub(crate) fn release(&mut self, peer: u32, region: Option<u64>) {
         self.served.free(peer);
+        self.leave(region);
+    }
+
+    /// Counts a large operation in a region as ended.
+    pub(crate) fn leave(&mut self, region: Option<u64>) {
         if let Some(found) = region.and_then(|region| self.regions.get_mut(&region)) {
             found.busy -= 1;
         }
@@ -423,7 +428,11 @@ impl MpiLane {
                     }
                 }
             }
-            Single::Frame { .. } | Single::Message(_) | Single::Abandoned { .. } => return,
+            Single::Outlasts { region, .. } => self.remote.leave(region.map(NonZeroU64::get)),
+            Single::Frame { .. }
+            | Single::Undelivered { .. }
+            | Single::Message(_)
+            | Single::Abandoned { .. } => return,
         }
         self.serve_deferred();
     }

@@ -80,6 +80,10 @@ pub enum Single {
         notice: Option<Box<Notice>>,
         cancelled: bool,
     },
+    /// A Stored of a dead peer, which does not count in `served` any more. Its region stays in use.
+    Outlasts { region: Option<NonZeroU64>, cancelled: bool },
+    /// A Frame to a dead peer, which does not count in `frames` any more.
+    Undelivered { tag: u64, peer: u32 },
     /// A Read, Write or Served of a dead peer, which counts as ended although MPI has not ended it.
     /// `memory`: of a Read, where MPI may still store; else empty.
     Abandoned { memory: Range<u64>, cancelled: bool },
@@ -90,7 +94,13 @@ const _: () = assert!(size_of::<Single>() <= 32, "frames, which are moved severa
 impl Single {
     /// Whether it may be a receive, which can be cancelled.
     fn receives(&self) -> bool {
-        matches!(self, Single::Read { .. } | Single::Stored { .. } | Single::Abandoned { .. })
+        matches!(
+            self,
+            Single::Read { .. }
+                | Single::Stored { .. }
+                | Single::Outlasts { .. }
+                | Single::Abandoned { .. }
+        )
     }
 
     /// Marks a receive as cancelled. False: it is marked already, or cannot be a receive.
@@ -98,6 +108,7 @@ impl Single {
         match self {
             Single::Read { cancelled, .. }
             | Single::Stored { cancelled, .. }
+            | Single::Outlasts { cancelled, .. }
             | Single::Abandoned { cancelled, .. } => !std::mem::replace(cancelled, true),
             _ => false,
         }
@@ -105,7 +116,12 @@ impl Single {
 
     /// Whether MPI uses memory that libllcl must keep.
     fn uses_memory(&self) -> bool {
-        !matches!(self, Single::Message(_) | Single::Stored { region: None, .. })
+        !matches!(
+            self,
+            Single::Message(_)
+                | Single::Stored { region: None, .. }
+                | Single::Outlasts { region: None, .. }
+        )
     }
 }
 
@@ -337,9 +353,24 @@ impl Requests {
         self.singles.iter_mut().chain(self.ended.iter_mut().filter_map(of_ended))
     }
 
+    /// Takes the frames to a dead peer out of `frames`: MPI may never end them, and those to other
+    /// peers would wait for it.
+    pub fn abandon_frames(&mut self, dead: u32) {
+        for single in &mut self.singles {
+            if let Single::Frame { tag, peer } = *single
+                && peer == dead
+            {
+                *single = Single::Undelivered { tag, peer };
+                self.frames -= 1;
+            }
+        }
+    }
+
     fn has_ended(&mut self, single: Single, cancelled: bool) {
         match single {
-            Single::Frame { tag, peer } => self.has_sent(tag, peer, cancelled),
+            Single::Frame { tag, peer } | Single::Undelivered { tag, peer } => {
+                self.has_sent(tag, peer, cancelled)
+            }
             single => self.ended.push_back(Ended::Single { single, cancelled }),
         }
     }
@@ -361,7 +392,8 @@ impl Requests {
 
     /// Whether MPI has ended all sends but those to the dead.
     pub fn has_sent_all(&self) -> bool {
-        self.singles.iter().all(Single::receives)
+        let of_dead = |it: &Single| matches!(it, Single::Undelivered { .. });
+        self.singles.iter().all(|it| it.receives() || of_dead(it))
     }
 
     /// Cancels all receives. Leaks the boxes of the requests that MPI does not end. False: MPI may
@@ -376,7 +408,7 @@ impl Requests {
         self.frames = 0;
         for (mut single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
             let receives = match &single {
-                Single::Read { .. } | Single::Stored { .. } => true,
+                Single::Read { .. } | Single::Stored { .. } | Single::Outlasts { .. } => true,
                 Single::Abandoned { memory, .. } => !memory.is_empty(),
                 _ => false,
             };
