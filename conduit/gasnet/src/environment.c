@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,20 +35,21 @@ static void must_end(const char *end, const char *text) {
     }
 }
 
-/* Reads the number at `at`, a part of `text`. */
-static double read_number(const char *at, char **end, const char *text) {
-    double value = strtod(at, end);
-    if (*end == at || !isfinite(value)) {
+/* Reads the number at `at`, a part of `text`. A long double holds each 64-bit integer. */
+static long double read_number(const char *at, char **end, const char *text) {
+    errno = 0;
+    long double value = strtold(at, end);
+    if (*end == at || errno == ERANGE || !isfinite(value)) {
         bad_number(text);
     }
     return value;
 }
 
 /* Reads a unit: K, KB, G and so on, in either case. Returns `otherwise` if there is none. */
-static double read_unit(char **at, double otherwise) {
+static long double read_unit(char **at, long double otherwise) {
     const char *end = *at + strspn(*at, " \t");
     const char *found = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    double factor = 1;
+    long double factor = 1;
     if (!found) {
         return otherwise;
     }
@@ -59,24 +61,29 @@ static double read_unit(char **at, double otherwise) {
     return factor;
 }
 
-int64_t gasnett_parse_int(const char *text, uint64_t unit) {
-    char *end;
-    bool is_hex = !strncasecmp(text + strspn(text, " \t+-"), "0x", 2);
-    if (!unit || is_hex) {
-        long long value = strtoll(text, &end, is_hex ? 16 : 10);
-        if (end == text) {
-            bad_number(text);
-        }
-        must_end(end, text);
-        return value;
-    }
-    double value = read_number(text, &end, text);
-    value *= read_unit(&end, (double)unit);
-    must_end(end, text);
-    if (fabs(value) >= (double)INT64_MAX) {
+/* Reads a number, decimal or hexadecimal, and its unit. Without a unit, numbers below 1 count in
+ * `whole`, others in `unit`. A B or E right behind a hexadecimal number is a digit of it, as in
+ * GASNet's conduits. */
+static long double read_size(const char *text, char **end, long double unit, long double whole) {
+    long double value = read_number(text, end, text);
+    return value * read_unit(end, value < 1 ? whole : unit);
+}
+
+static int64_t as_integer(long double value, const char *text) {
+    if (value < -0x1p63L || value >= 0x1p63L) {
         bad_number(text);
     }
     return (int64_t)value;
+}
+
+int64_t gasnett_parse_int(const char *text, uint64_t unit) {
+    char *end;
+    long double value = unit ? read_size(text, &end, unit, unit) : read_number(text, &end, text);
+    must_end(end, text);
+    if (!unit && value != truncl(value)) {
+        bad_number(text);
+    }
+    return as_integer(value, text);
 }
 
 void gasnett_setenv(const char *name, const char *value) { setenv(name, value, 1); }
@@ -174,11 +181,16 @@ double gasnett_getenv_dbl_withdefault(const char *name, double otherwise) {
     double answer = otherwise;
     if (value && *value) {
         char *end;
-        answer = read_number(value, &end, value);
-        if (*end == '/') {
-            answer /= read_number(end + 1, &end, value);
+        long double number = read_number(value, &end, value);
+        const char *slash = end + strspn(end, " \t");
+        if (*slash == '/') {
+            number /= read_number(slash + 1, &end, value);
         }
-        must_end(isfinite(answer) ? end : value, value); /* 1/0 is no number */
+        must_end(end, value);
+        answer = (double)number;
+        if (!isfinite(answer)) {
+            bad_number(value);
+        }
     }
     if (reports(name)) {
         gasnett_envdbl_display(name, answer, !value);
@@ -191,8 +203,8 @@ uint64_t limit_from_environment(const char *name, uint64_t otherwise, uint64_t m
     uint64_t limit = otherwise;
     if (text && *text) {
         char *end;
-        double value = read_number(text, &end, text);
-        value *= read_unit(&end, value < 1 ? (double)memory : (double)(1 << 20));
+        bool is_hex = !strncasecmp(text + strspn(text, " \t+-"), "0x", 2);
+        long double value = read_size(text, &end, is_hex ? 1 : 1 << 20, memory);
         end += strspn(end, " \t");
         if (*end == '/') {
             char suffix = (char)toupper((unsigned char)end[1]);
@@ -200,10 +212,10 @@ uint64_t limit_from_environment(const char *name, uint64_t otherwise, uint64_t m
             end += suffix == 'H' || suffix == 'P' ? 2 : 0;
         }
         must_end(end, text);
-        if (value < 0 || value >= (double)INT64_MAX) {
+        if (value < 0) {
             bad_number(text);
         }
-        limit = (uint64_t)value;
+        limit = (uint64_t)as_integer(value, text);
     }
     if (reports(name)) {
         gasnett_envint_display(name, (int64_t)limit, !text, 1);

@@ -26,6 +26,13 @@ static void numbers(void) {
     EQUAL(gasnett_parse_int("010", 0), 10);
     EQUAL(gasnett_parse_int("-0x10", 0), -16);
     EQUAL(gasnett_parse_int("12", 1024), 12288);
+    EQUAL(gasnett_parse_int("0x10", 1 << 20), 16 << 20);
+    EQUAL(gasnett_parse_int("0X10MB", 1), 16 << 20);
+    EQUAL(gasnett_parse_int("0x20B", 1024), 0x20B << 10);
+    EQUAL(gasnett_parse_int("0x20 B", 1024), 32);
+    EQUAL(gasnett_parse_int("0x7fffffffffffffff", 0) == INT64_MAX, 1);
+    EQUAL(gasnett_parse_int("9007199254740993", 1) == 9007199254740993, 1);
+    EQUAL(gasnett_parse_int("-9223372036854775808", 0) == INT64_MIN, 1);
     EQUAL(gasnett_parse_int("1.5 kB", 1), 1536);
     EQUAL(gasnett_parse_int("2G", 1), (int64_t)2 << 30);
     EQUAL(gasnett_parse_int("12b", 1024), 12);
@@ -34,6 +41,7 @@ static void numbers(void) {
     EQUAL(gasnett_parse_int(gasnett_format_number(77, text, sizeof text, 1), 1024), 77);
     EQUAL(real("-1e4"), -1e4);
     EQUAL(real("3/8 "), 0.375);
+    EQUAL(real("3 / 8"), 0.375);
     EQUAL(real(""), 7);
 }
 

@@ -22,6 +22,9 @@ static void forms(void) {
     expect("3MB", 3 * MIB);
     expect("3072 kb ", 3 * MIB);
     expect("3M/P", 3 * MIB);
+    expect("0x300000", 3 * MIB);
+    expect("0x3 MB", 3 * MIB);
+    expect("3 /P", 3 * MIB);
     expect("1.5MB/p", 1.5 * MIB);
     expect("8MB/H", 8.0 * MIB / on_host);
     expect("8 /h", 8.0 * MIB / on_host);
