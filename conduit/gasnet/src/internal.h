@@ -16,8 +16,7 @@
 /* A value of gex_nargs: gasnet_attach does not declare how many arguments a handler takes. */
 #define ANY_ARGS 255u
 
-/* A word on a cache line of its own. One peer writes it, the owner reads it. A peer behind a wire
- * also writes zeros to the first bytes of `rest`, see words.c. */
+/* A word on a cache line of its own. One peer writes it, the owner reads it. */
 struct word {
     _Atomic uint64_t value;
     char rest[LINE - sizeof(uint64_t)];

@@ -178,7 +178,7 @@ int gasnet_getNodeInfo(gasnet_nodeinfo_t *table, int count) {
         table[i].host = number_in(&host, (gex_Rank_t)i, &all);
         table[i].supernode = number_in(&neighbourhood, (gex_Rank_t)i, &all);
         const struct gexl_place *place = &gexl_places(gexl_world)[i];
-        table[i].offset = place->size ? place->at.delta - GEXL_MAPPED : 0;
+        table[i].offset = place->at.delta & GEXL_MAPPED ? place->at.delta - GEXL_MAPPED : 0;
     }
     return GASNET_OK;
 }
