@@ -3,8 +3,6 @@
  * Does a thread that has prepared a message leave no memory behind? */
 #include "t.h"
 
-#include <malloc.h>
-
 #define ROOM ((uintptr_t)4096) /* bytes of the segment for one message in each direction */
 #define FLOOD 3000
 static volatile unsigned requests, replies;
@@ -141,17 +139,29 @@ static void *prepare_once(void *sends) {
     }
     return NULL;
 }
+
+/* Starts these threads, one after the other. Returns the bytes of this process's data then, heaps
+ * and mapped blocks of malloc included. */
 static size_t memory_after(unsigned threads) {
+    size_t pages = 0;
     for (unsigned i = 0; i < threads; i++) {
         pthread_t thread;
         CHECK(!pthread_create(&thread, NULL, prepare_once, i % 2 ? &thread : NULL));
         CHECK(!pthread_join(thread, NULL));
     }
-    return mallinfo2().uordblks;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file && fscanf(file, "%*u %*u %*u %*u %*u %zu", &pages) == 1);
+    fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
+#ifdef __SANITIZE_THREAD__
+#define MEASURES 0 /* ThreadSanitizer's own memory grows with the number of threads */
+#else
+#define MEASURES 1
+#endif
 static void threads_end(void) {
-    size_t before = memory_after(10), after = memory_after(100);
-    CHECK(after < before + 10 * gex_AM_LUBRequestMedium());
+    size_t before = memory_after(10), after = memory_after(400);
+    CHECK(!MEASURES || after < before + 100 * gex_AM_LUBRequestMedium());
 }
 #else
 static void threads_end(void) {}

@@ -1,5 +1,5 @@
 /* Do broadcasts and reductions compute what a loop computes: with each operation on each type,
- * from any memory, with a user's function? */
+ * from any memory, to each root and to no other rank, with a user's function? */
 #include "t.h"
 
 static void longest(const void *left, void *right, size_t count, const void *data) {
@@ -26,11 +26,13 @@ static int given(unsigned i, unsigned rank) { return (int)(i % 50) - 25 + 3 * (i
     }                                                                                                           \
     gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, out, in, GEX_DT_##NAME, sizeof(type), 1000, op, NULL, NULL, 0));  \
     CHECK_ALL(type, next)                                                                                       \
-    memset(out, 0, sizeof(type) * 1000);                                                                        \
+    memset(out, 77, sizeof(type) * 1000);                                                                       \
     gex_Event_Wait(                                                                                             \
         gex_Coll_ReduceToOneNB(tm, all - 1, out, in, GEX_DT_##NAME, sizeof(type), 1000, op, NULL, NULL, 0));    \
     if (me == all - 1) {                                                                                        \
         CHECK_ALL(type, next)                                                                                   \
+    } else {                                                                                                    \
+        CHECK(out[0] == 77 && out[sizeof(type) * 1000 - 1] == 77);                                              \
     }
 #define CHECK_ALL(type, next)                                                                                   \
     for (unsigned i = 0; i < 1000; i++) {                                                                       \
@@ -71,6 +73,9 @@ int main(void) {
     numbers();
     bits();
     for (unsigned root = 0; root < all; root++) {
+        uint64_t mine = (uint64_t)1 << me, got = 99;
+        gex_Event_Wait(gex_Coll_ReduceToOneNB(tm, root, &got, &mine, GEX_DT_U64, 8, 1, GEX_OP_OR, NULL, NULL, 0));
+        EQUAL(got, me == root ? ((uint64_t)1 << all) - 1 : 99);
         for (size_t size = 1; size <= sizeof out; size = size * 100 + 1) {
             memset(in, (int)root + 1, size);
             memset(out, 0, size);
