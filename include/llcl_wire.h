@@ -49,7 +49,7 @@ extern "C" {
 #endif
 
 /* A module of another major version is refused. */
-#define LLCL_WIRE_MAJOR 2u
+#define LLCL_WIRE_MAJOR 3u
 
 typedef struct llcl_wire llcl_wire_t;           /* defined by the module: one network as one rank uses it */
 typedef struct llcl_wire_lane llcl_wire_lane_t; /* defined by the module: a queue of commands and events, used by one thread at a time */
@@ -209,10 +209,12 @@ typedef struct {
     /* Registers memory: peers that have the key may read (access 1) and write (access 2) it;
      * libllcl passes 3. May be 0 */
     int32_t (*register_)(llcl_wire_t *, void *, uint64_t, uint32_t access, llcl_wire_key_t *);
-    /* Ends a registration. After the return no data arrives in the memory, not even data that a
-     * dead rank has sent. Commands that arrive later end with LLCL_ERR_KEY, even if the memory is
-     * registered again: no later registration gets the same key. May be 0 */
-    int32_t (*deregister)(llcl_wire_t *, const llcl_wire_key_t *);
+    /* Ends a registration. Waits up to patience_ns for transfers of the memory that are under way.
+     * LLCL_OK: after the return no data arrives in the memory, not even data that a dead rank has
+     * sent. An error: data may arrive, and libllcl keeps the memory valid until the process ends,
+     * or asks the program to. In both cases commands that arrive later end with LLCL_ERR_KEY, even
+     * if the memory is registered again: no later registration gets the same key. May be 0 */
+    int32_t (*deregister)(llcl_wire_t *, const llcl_wire_key_t *, int64_t patience_ns);
     /* Returns the lane with this number; libllcl asks once, for number 0 */
     int32_t (*lane)(llcl_wire_t *, uint32_t number, llcl_wire_lane_t **);
     /* Begins to connect to the peer that has this card; LLCL_WE_CONNECTED reports success. A peer

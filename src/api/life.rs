@@ -217,11 +217,18 @@ pub unsafe extern "C" fn llcl_context_duplicate(
 /// `context`: ended by this call, whatever the answer, except LLCL_ERR_INVALID (it is NULL) and
 /// LLCL_ERR_STATE (inside a callback, ended before, in a forked child, or over a network that one
 /// thread may use, as MPI with MPI_THREAD_FUNNELED, on another thread than that of llcl_init).
-/// LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone, or the network has failed; LLCL_ERR_TIMEOUT:
-/// a callback or handler on a thread of the library has not returned within LLCL_FINALIZE_MS and a
-/// second or two. Completions that wait for that thread then never fire, and the memory and the
-/// threads of the context stay.
+/// LLCL_OK; LLCL_ERR_SYSTEM: the launcher has gone, or the network has failed, or it may still use
+/// memory of the program; LLCL_ERR_TIMEOUT: a callback or handler on a thread of the library has
+/// not returned within LLCL_FINALIZE_MS and a second or two. Completions that wait for that thread
+/// then never fire, and the memory and the threads of the context stay.
 /// There is no such limit for a callback on the calling thread.
+/// Some networks, such as MPI, cannot end a transfer with a rank that is stopped. Such transfers
+/// delay this call by up to two seconds. If the network may use registered memory after that, the
+/// answer is LLCL_ERR_SYSTEM, in place of LLCL_ERR_TIMEOUT, and llcl_last_error() names a region.
+/// The program must then keep registered memory valid, and without other use, until it has ended
+/// MPI (MPI_Finalize), or to the end of the process. Memory that the library has allocated stays
+/// mapped so long. No answer tells of buffers outside of all regions: keep those of operations on a
+/// stopped rank that have ended with LLCL_ERR_CANCELED as long.
 /// No other thread may be in a call on this context, or begin one. Until this call returns,
 /// callbacks may run on the calling thread and on the progress thread; requests that they post are
 /// refused.
@@ -239,7 +246,7 @@ pub unsafe extern "C" fn llcl_finalize(context: *mut llcl_context_t) -> llcl_sta
 /// in time; or a call of llcl_allgather_bytes_within has timed out and was not repeated; or as of
 /// llcl_finalize. llcl_last_error() says which. The context has ended in each case. Ranks that have
 /// not called it find that this rank has left (LLCL_ERR_PEER_DEAD); until then they may touch
-/// memory that this rank had registered.
+/// memory that this rank had registered. LLCL_ERR_SYSTEM says that the network may do so, too.
 /// The time does not bound MPI_Finalize, which waits for the other ranks, and which this function
 /// calls if llcl_init has called MPI_Init_thread. If ranks are on several machines, the lowest rank
 /// of each waits up to two seconds longer for those of its machine (llcl_bootstrap_t), and for an

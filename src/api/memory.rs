@@ -251,9 +251,11 @@ pub unsafe extern "C" fn llcl_region_register(
 /// allocated memory is gone, and the library no longer uses registered memory.
 ///
 /// It waits for the operations of this rank that were accepted before, but not for those of peers,
-/// so the program should first make sure that no peer uses the region. Inside a callback it cannot
-/// wait, so no other thread may begin an operation on the region during the call. A peer that is in
-/// the middle of a copy by the kernel may still touch registered memory. A late store of a peer
+/// so the program should first make sure that no peer uses the region. Some networks, such as MPI,
+/// cannot end a transfer that they have begun: it waits for these, up to 10 s, and inside a
+/// callback up to 1 ms. After that it answers LLCL_ERR_SYSTEM. Inside a callback it does not wait
+/// for operations, so no other thread may begin one on the region during the call. A peer that is
+/// in the middle of a copy by the kernel may still touch registered memory. A late store of a peer
 /// into allocated memory is lost: the memory goes back to the kernel at once, but no other region
 /// gets its range of the memory file before every living peer that has used the region has unmapped
 /// it. A peer's read that is under way may bring zeros.

@@ -38,7 +38,8 @@ pub const LLCL_ERR_RANGE: i32 = -2;
 pub const LLCL_ERR_NO_MEMORY: i32 = -3;
 /// The peer has died or has left the world. It stays so: go on without it.
 pub const LLCL_ERR_PEER_DEAD: i32 = -4;
-/// llcl_finalize ended the operation; it may or may not have taken effect.
+/// llcl_finalize ended the operation; it may or may not have taken effect. If the peer is stopped,
+/// a network such as MPI may use its buffer even later (see llcl_finalize).
 pub const LLCL_ERR_CANCELED: i32 = -5;
 /// This library, this machine or this type does not offer the operation; for instance AND on
 /// floating-point numbers.

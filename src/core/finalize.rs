@@ -4,6 +4,7 @@ use crate::core::context::Context;
 use crate::fail;
 use crate::util::backoff::Backoff;
 use crate::util::status::{Error, Result, Status};
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,9 @@ const STUCK: Duration = Duration::from_secs(1);
 /// How long a finalize() with a time-out waits, if need be beyond it, until the answers of a hub in
 /// this process have reached the ranks that are leaving, too.
 const LEAVING: Duration = Duration::from_millis(100);
+/// How long the end waits, for all memory together, until a network has ended the transfers that it
+/// has begun.
+const TRANSFERS: Duration = Duration::from_secs(1);
 /// How long it sleeps between two looks at the messages that other threads handle.
 const NAP: Duration = Duration::from_micros(100);
 
@@ -94,12 +98,12 @@ impl Context {
             );
             return Ended { status: Err(Error::new(Status::ERR_TIMEOUT, text)), stuck: true };
         }
-        self.regions.deregister_all();
+        let used = self.regions.deregister_all(Instant::now() + TRANSFERS);
         // Not with the status of the wire, which might be ERR_STATE: that means that the context
         // has not ended.
         let of_wire = |why: Error| Err(Error::new(Status::ERR_SYSTEM, why.message().into()));
         let status = self.routes.fabric().failure().map_or(fenced, of_wire);
-        Ended { status, stuck: false }
+        Ended { status: must_keep(&used).and(status), stuck: false }
     }
 
     /// Waits for the operations under way, until `limit`.
@@ -143,4 +147,21 @@ impl Context {
         self.post.end_all(Status::ERR_CANCELED, |_| true);
         free
     }
+}
+
+/// The error for a program whose registered memory a network may still use.
+fn must_keep(used: &[Range<usize>]) -> Result<()> {
+    let Some(first) = used.first() else { return Ok(()) };
+    let others = match used.len() - 1 {
+        0 => String::new(),
+        others => format!(", and {others} other registered regions"),
+    };
+    fail!(
+        ERR_SYSTEM,
+        "the network may still use the registered {} bytes at {:#x}{others}: registered memory must \
+         stay valid, and without other use, until the network's library (such as MPI) or the process \
+         has ended",
+        first.len(),
+        first.start
+    )
 }

@@ -23,6 +23,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 mod aliases;
+mod ends;
+
+/// How long free() waits for transfers that a network has begun.
+const TRANSFERS: Duration = Duration::from_secs(10);
+/// The same inside a callback, which delays other completions.
+const BRIEF: Duration = Duration::from_millis(1);
 
 /// A live region in the table. An index of the table is used by several regions in turn. Each use
 /// is a *life*, whose number is part of the key.
@@ -307,7 +313,7 @@ impl Regions {
         let learned = unsafe { self.routes.own().learn(key, word, make) };
         if let Err(error) = learned {
             // No rank knows its key yet.
-            let _ = self.routes.fabric().deregister(key.0);
+            let _ = self.routes.fabric().deregister(key.0, Duration::ZERO);
             return Err(error);
         }
         self.segment.publish(index, key.0, place, size as u64);
@@ -358,7 +364,8 @@ impl Regions {
         let end = if waiting_allowed { blocking.flush_with_role(ALL_PEERS) } else { Ok(()) };
         // From here on the network refuses operations of peers. If deregister() fails, they may
         // still arrive.
-        let end = end.and(self.routes.fabric().deregister(key.0));
+        let patience = if waiting_allowed { TRANSFERS } else { BRIEF };
+        let end = end.and(self.routes.fabric().deregister(key.0, patience));
         // If a step above has failed, an operation may still store there, so the memory stays
         // mapped, also when the context has ended, and the range is not used again.
         if end.is_err() {
@@ -393,22 +400,6 @@ impl Regions {
         *life = (*life & LIVES) % LIVES + 1;
         self.segment.retract(index);
         Ok((index, ended.place, ended.size))
-    }
-
-    /// Ends the registrations of all regions, at the end of the context, before the wire is closed.
-    /// Where the network may still store to a region afterwards, its memory stays mapped to the end
-    /// of the process.
-    pub(super) fn deregister_all(&self) {
-        let rank = self.routes.own().peer;
-        let keys: Vec<Key> = (self.table().entries.iter().enumerate())
-            .filter(|(_, (_, live))| live.is_some())
-            .map(|(index, (life, _))| Key::new(index, rank, *life))
-            .collect();
-        for key in keys {
-            if self.routes.fabric().deregister(key.0).is_err() {
-                std::mem::forget((self.routes.own().forget(key.index()), self.take_aliases(key)));
-            }
-        }
     }
 
     /// Whether a peer has looked the region up. The directory does not distinguish ranks that are a

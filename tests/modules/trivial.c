@@ -166,8 +166,9 @@ static int32_t register_span(llcl_wire_t *wire, void *address, uint64_t size, ui
 }
 
 /* execute() runs under the lock, so no access is in progress. */
-static int32_t deregister(llcl_wire_t *wire, const llcl_wire_key_t *key)
+static int32_t deregister(llcl_wire_t *wire, const llcl_wire_key_t *key, int64_t patience_ns)
 {
+    (void)patience_ns;
     pthread_mutex_lock(&lock);
     wire->spans[key->wire[0]].size = 0;
     pthread_mutex_unlock(&lock);

@@ -3,10 +3,7 @@
 use crate::mpi::{self, Failure};
 use mpi_sys as ffi;
 use std::mem::MaybeUninit;
-use std::time::{Duration, Instant};
-
-/// How long MPI may need to end a receive that was cancelled.
-const CANCEL: Duration = Duration::from_millis(100);
+use std::time::Instant;
 
 /// Begins to receive a message.
 ///
@@ -36,18 +33,22 @@ pub unsafe fn begin_receive(
     Ok(unsafe { handle.assume_init() })
 }
 
-/// Ends a receive, which is cancelled first, unless that was done before. Returns whether MPI has
-/// ended it.
-pub fn take_back(handle: &mut ffi::MPI_Request, cancels: bool) -> bool {
-    let (limit, mut ended) = (Instant::now() + CANCEL, 0);
+/// Cancels a receive that MPI has not ended.
+pub fn cancel(handle: &mut ffi::MPI_Request) {
+    if !is_null(*handle) {
+        // SAFETY: a request that MPI has not ended.
+        unsafe { ffi::MPI_Cancel(handle) };
+    }
+}
+
+/// Waits until `limit` for MPI to end a receive. Returns whether it has.
+pub fn is_over_by(limit: Instant, handle: &mut ffi::MPI_Request) -> bool {
+    let mut ended = 0;
     if is_null(*handle) {
         return true;
     }
     // SAFETY: a request that MPI has not ended.
     unsafe {
-        if cancels {
-            ffi::MPI_Cancel(handle);
-        }
         while ffi::MPI_Test(handle, &mut ended, ffi::RSMPI_STATUS_IGNORE) == 0 {
             if ended != 0 || Instant::now() >= limit {
                 break;

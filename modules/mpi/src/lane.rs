@@ -82,27 +82,25 @@ impl Shared {
 
     /// Ends a registration. Waits until MPI has ended the transfers in the region, so that MPI
     /// neither reads nor writes that memory after the call, except that it may read for a send to
-    /// a dead peer: MPI cannot cancel it. After PATIENCE it gives up with an error; at once if MPI
-    /// has failed, or may store the bytes of a read of a dead peer there. A thread that may not
+    /// a dead peer: MPI cannot cancel it. After `patience` it gives up with an error; at once if
+    /// MPI has failed, or may store the bytes of a read of a dead peer there. A thread that may not
     /// call MPI depends on the one that may.
-    pub fn deregister(&self, region: u64) -> i32 {
-        /// How long a peer may need for a transfer that it has begun.
-        const PATIENCE: Duration = Duration::from_secs(10);
-        let limit = Instant::now() + PATIENCE;
+    pub fn deregister(&self, region: u64, patience: Duration) -> i32 {
+        let limit = Instant::now() + patience;
+        let memory = self.lane().remote.memory_of(region);
         loop {
             let mut lane = self.lane();
-            let memory = lane.remote.memory_of(region);
-            let is_idle = lane.ended || lane.remote.forget(region);
-            if is_idle && !lane.may_store_to(&memory) {
-                return Status::OK;
-            }
-            if is_idle || lane.failed {
-                crate::say(lane.host, "MPI may still use this region's memory");
-                return Status::ERR_SYSTEM;
-            }
-            if lane.requests.may_call() {
+            if lane.requests.may_call() && !lane.is_over() {
                 lane.advance(None);
                 lane.end_fences();
+            }
+            let is_idle = lane.remote.forget(region) || lane.ended;
+            if is_idle && !lane.may_store_to(&memory, true) {
+                return Status::OK;
+            }
+            if lane.failed || lane.may_store_to(&memory, false) {
+                crate::say(lane.host, "MPI may still use this region's memory");
+                return Status::ERR_SYSTEM;
             }
             if Instant::now() >= limit {
                 crate::say(lane.host, "MPI does not end a transfer of this region's memory");

@@ -181,9 +181,10 @@ unsafe extern "C" fn register(
     Status::OK
 }
 
-unsafe extern "C" fn deregister(wire: *mut Wire, key: *const Key) -> i32 {
+unsafe extern "C" fn deregister(wire: *mut Wire, key: *const Key, patience_ns: i64) -> i32 {
+    let patience = Duration::from_nanos(patience_ns.max(0) as u64);
     // SAFETY: the wire is open; register() has written the key.
-    unsafe { (*wire).shared.deregister((*key).wire[0]) }
+    unsafe { (*wire).shared.deregister((*key).wire[0], patience) }
 }
 
 unsafe extern "C" fn lane_of(wire: *mut Wire, number: u32, lane: *mut *const Shared) -> i32 {

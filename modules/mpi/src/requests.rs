@@ -8,7 +8,7 @@
 //! large operations travel on a communicator of their own, where these receives do not match.
 
 use crate::asked::Asked;
-use crate::calls::{begin_receive, take_back};
+use crate::calls::{begin_receive, cancel, is_over_by};
 use crate::failures::Failures;
 use crate::message::Notice;
 use crate::mpi::{self, Communicator, Failure};
@@ -18,11 +18,14 @@ use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 mod ends;
 
 /// The receives that are posted.
 pub const RECEIVES: usize = 32;
+/// How long MPI may need to end all receives that were cancelled.
+const CANCEL: Duration = Duration::from_millis(100);
 /// Most buffers that are kept for requests and answers.
 const MESSAGES: usize = 8;
 /// The class LLCL_CLASS_RMA: this module's requests for reads and writes. A message's class is its
@@ -94,13 +97,7 @@ const _: () = assert!(size_of::<Single>() <= 32, "frames, which are moved severa
 impl Single {
     /// Whether it may be a receive, which can be cancelled.
     fn receives(&self) -> bool {
-        matches!(
-            self,
-            Single::Read { .. }
-                | Single::Stored { .. }
-                | Single::Outlasts { .. }
-                | Single::Abandoned { .. }
-        )
+        self.is_receive() || matches!(self, Single::Abandoned { .. })
     }
 
     /// Marks a receive as cancelled. False: it is marked already, or cannot be a receive.
@@ -110,6 +107,15 @@ impl Single {
             | Single::Stored { cancelled, .. }
             | Single::Outlasts { cancelled, .. }
             | Single::Abandoned { cancelled, .. } => !std::mem::replace(cancelled, true),
+            _ => false,
+        }
+    }
+
+    /// Whether it is a receive.
+    fn is_receive(&self) -> bool {
+        match self {
+            Single::Read { .. } | Single::Stored { .. } | Single::Outlasts { .. } => true,
+            Single::Abandoned { memory, .. } => !memory.is_empty(),
             _ => false,
         }
     }
@@ -399,21 +405,20 @@ impl Requests {
     /// Cancels all receives. Leaks the boxes of the requests that MPI does not end. False: MPI may
     /// still use memory of libllcl.
     pub fn take_back(&mut self) -> bool {
+        let posted = self.receives.iter_mut().chain(&mut self.overtaken);
+        posted.for_each(|receive| cancel(&mut receive.handle));
+        self.cancel(Single::is_receive);
+        let limit = Instant::now() + CANCEL;
         for mut receive in self.receives.drain(..).chain(self.overtaken.drain(..)) {
-            if !take_back(&mut receive.handle, true) {
+            if !is_over_by(limit, &mut receive.handle) {
                 std::mem::forget(receive.bytes);
             }
         }
         let mut none = true;
         self.frames = 0;
-        for (mut single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
-            let receives = match &single {
-                Single::Read { .. } | Single::Stored { .. } | Single::Outlasts { .. } => true,
-                Single::Abandoned { memory, .. } => !memory.is_empty(),
-                _ => false,
-            };
+        for (single, mut handle) in self.singles.drain(..).zip(self.handles.drain(..)) {
             // Sends cannot be cancelled reliably, so MPI may still read their bytes.
-            if !(receives && take_back(&mut handle, single.mark_cancelled())) {
+            if !(single.is_receive() && is_over_by(limit, &mut handle)) {
                 none &= !single.uses_memory();
                 std::mem::forget(single);
             }

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::MutexGuard;
 
 /// `LLCL_WIRE_MAJOR`.
-pub const MAJOR: u32 = 2;
+pub const MAJOR: u32 = 3;
 
 /// Statuses of `llcl.h`.
 pub struct Status;
@@ -192,7 +192,7 @@ pub struct Table {
     pub caps: unsafe extern "C" fn(*mut Wire, *mut Caps) -> i32,
     pub card: unsafe extern "C" fn(*mut Wire, *mut c_void, usize) -> i32,
     pub register: unsafe extern "C" fn(*mut Wire, *mut c_void, u64, u32, *mut Key) -> i32,
-    pub deregister: unsafe extern "C" fn(*mut Wire, *const Key) -> i32,
+    pub deregister: unsafe extern "C" fn(*mut Wire, *const Key, i64) -> i32,
     pub lane: unsafe extern "C" fn(*mut Wire, u32, *mut *const Shared) -> i32,
     pub connect: unsafe extern "C" fn(*const Shared, u32, *const c_void, usize) -> i32,
     pub post: unsafe extern "C" fn(*const Shared, u32, u32, *const Command, u32, *mut i32) -> u32,

@@ -81,7 +81,11 @@ int main(void)
     } else {
         /* Rank 0 is inside MPI_Barrier meanwhile, which makes progress. */
         progress(context, 300);
-        EXPECT(good > 0 && bad == 0);
+        EXPECT(bad == 0);
+        /* Over MPICH the news that rank 0 has left may come first; its frames are dropped then. */
+#ifdef OPEN_MPI
+        EXPECT(good > 0);
+#endif
         MPI_Barrier(MPI_COMM_WORLD);
         llcl_finalize_within(context, LEAVE_NS);
         printf("late: passed\n");

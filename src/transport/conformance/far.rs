@@ -151,7 +151,7 @@ fn a_region_behind_a_wire_is_asked_for_once_and_located_within_its_bounds() {
         assert_eq!(pair.asked(Key::new(3, 1, 8).0, 0, 8), Err(Status::ERR_KEY), "an earlier life");
         assert!(pair.locate(key.0, 0, 8).is_ok(), "it is known still");
         // The owner ends the region, and has refused an operation.
-        there.deregister(key.0).unwrap();
+        there.deregister(key.0, Duration::ZERO).unwrap();
         pair.memory.retract(3);
         here.forget(1, key.0);
         assert_eq!(pair.asked(key.0, 0, 8), Err(Status::ERR_KEY));
@@ -184,10 +184,10 @@ fn what_a_wire_writes_is_there_at_its_end_and_is_read_back() {
         bytes.fill(0);
         assert_eq!(pair.execute(key, What::Read, &mut bytes).status, Status::OK);
         assert!(bytes.iter().copied().eq(0..100));
-        there.deregister(key.0).unwrap();
+        there.deregister(key.0, Duration::ZERO).unwrap();
         let late = pair.execute(key, What::Write, &mut bytes);
         assert_eq!(late.status, Status::ERR_KEY, "the registration has ended");
-        here.deregister(ours.0).unwrap();
+        here.deregister(ours.0, Duration::ZERO).unwrap();
     });
     assert!(remote >= 11, "{remote} wires with access to memory");
 }

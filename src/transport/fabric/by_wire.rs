@@ -29,6 +29,7 @@ use crate::util::status::{Error, Result, Status};
 use std::ffi::CStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Size of the part of a card that `node::card` makes; the wire's part follows it.
 const NODE: usize = 16;
@@ -333,9 +334,10 @@ impl Fabric {
         self.wire.as_ref().map_or(Ok(()), |wire| wire.memory().register(key, address, size))
     }
 
-    /// Ends register(): after the return nobody reaches the memory over the wire.
-    pub fn deregister(&self, key: u64) -> Result<()> {
-        self.wire.as_ref().map_or(Ok(()), |wire| wire.memory().deregister(key))
+    /// Ends register(). Waits up to `patience` for the transfers of a wire that are under way. Ok:
+    /// nobody reaches the memory over the wire any more. Err: a peer may, so it must stay valid.
+    pub fn deregister(&self, key: u64, patience: Duration) -> Result<()> {
+        self.wire.as_ref().map_or(Ok(()), |wire| wire.memory().deregister(key, patience))
     }
 
     /// Posts operations for one peer in one batch; see [`Endpoint::post`].

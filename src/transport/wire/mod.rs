@@ -301,11 +301,12 @@ pub trait Wire: Send + Sync {
         fail!(ERR_UNSUPPORTED, "this wire reads and writes no memory of peers")
     }
 
-    /// Ends a registration. After the return no peer, living or dead, changes the memory; commands
-    /// that arrive later end with ERR_KEY, and no later registration gets this key. A wire that
-    /// cannot promise this has no `remote`.
-    fn deregister(&self, key: &Key) -> Result<()> {
-        let _ = key;
+    /// Ends a registration. Waits up to `patience` for transfers of the memory that are under way.
+    /// Ok: no peer, living or dead, changes the memory any more. Err: a peer may, so the memory
+    /// must stay valid. Commands that arrive later end with ERR_KEY, and no later registration gets
+    /// this key. A wire that cannot promise this has no `remote`.
+    fn deregister(&self, key: &Key, patience: Duration) -> Result<()> {
+        let _ = (key, patience);
         Ok(())
     }
 

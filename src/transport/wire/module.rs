@@ -312,10 +312,11 @@ impl Wire for Opened {
         self.0.call("register", register).map(|()| key)
     }
 
-    fn deregister(&self, key: &Key) -> Result<()> {
+    fn deregister(&self, key: &Key, patience: Duration) -> Result<()> {
         let (function, wire) = (self.0.table.deregister, self.0.wire);
+        let patience = patience.as_nanos() as i64;
         // SAFETY: the wire is open, and the key comes from register().
-        self.0.call("deregister", || unsafe { function.map(|call| call(wire, key)) })
+        self.0.call("deregister", || unsafe { function.map(|call| call(wire, key, patience)) })
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {

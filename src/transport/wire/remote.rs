@@ -9,6 +9,7 @@ use crate::transport::remote::{Posting, What};
 use crate::util::status::{Result, Status};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A bit in the tags that [`Posted`] makes. The tags of frames count from 0 and do not have it.
 const POSTED: u64 = 1 << 63;
@@ -69,9 +70,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Ends the registration of a region, if there is one: after the return nobody reaches the
-    /// memory over the wire.
-    pub fn deregister(&self, region: u64) -> Result<()> {
+    /// Ends the registration of a region, if there is one; see [`Wire::deregister`].
+    pub fn deregister(&self, region: u64, patience: Duration) -> Result<()> {
         let registered = {
             let mut table = self.table();
             let registered = table.by_region.remove(&region);
@@ -80,15 +80,16 @@ impl Memory {
             }
             registered
         };
-        registered.map_or(Ok(()), |registered| self.wire.deregister(&registered.key))
+        registered.map_or(Ok(()), |registered| self.wire.deregister(&registered.key, patience))
     }
 
-    /// Ends all registrations, before the wire is closed.
-    pub fn deregister_all(&self) {
+    /// Ends all registrations, before the wire is closed. Waits no longer than `patience`.
+    pub fn deregister_all(&self, patience: Duration) {
+        let limit = Instant::now() + patience;
         let regions: Vec<u64> = self.table().by_region.keys().copied().collect();
         for region in regions {
             // An error is ignored: close() ends the rest.
-            let _ = self.deregister(region);
+            let _ = self.deregister(region, limit.saturating_duration_since(Instant::now()));
         }
     }
 
@@ -278,8 +279,8 @@ mod tests {
         let atomic = What::Atomic { op: 5, kind: 4, operand: 0, compare: 0 };
         assert_eq!(key(1, 8, atomic), Some((0, 0)));
         assert_eq!(memory.wire_key(6), Some((2000, [7; 4])));
-        memory.deregister(6).unwrap();
+        memory.deregister(6, Duration::ZERO).unwrap();
         assert!(memory.wire_key(6).is_none() && key(2050, 50, What::Write).is_none());
-        memory.deregister(6).unwrap();
+        memory.deregister(6, Duration::ZERO).unwrap();
     }
 }

@@ -148,7 +148,7 @@ impl Wire for Simulated {
         Ok(lock(&self.card.registered).add(address as u64, size))
     }
 
-    fn deregister(&self, key: &Key) -> Result<()> {
+    fn deregister(&self, key: &Key, _: Duration) -> Result<()> {
         lock(&self.card.registered).remove(key);
         Ok(())
     }

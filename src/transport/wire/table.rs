@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, offset_of};
 
 /// `LLCL_WIRE_MAJOR`.
-pub const MAJOR: u32 = 2;
+pub const MAJOR: u32 = 3;
 
 /// `llcl_wire_t`.
 #[repr(C)]
@@ -102,7 +102,7 @@ pub struct Table {
     pub caps: Call<unsafe extern "C" fn(*mut WireHandle, *mut CapsTable) -> i32>,
     pub card: Call<unsafe extern "C" fn(*mut WireHandle, *mut c_void, usize) -> i32>,
     pub register: Call<Registering>,
-    pub deregister: Call<unsafe extern "C" fn(*mut WireHandle, *const Key) -> i32>,
+    pub deregister: Call<unsafe extern "C" fn(*mut WireHandle, *const Key, i64) -> i32>,
     pub lane: Call<unsafe extern "C" fn(*mut WireHandle, u32, *mut *mut LaneHandle) -> i32>,
     pub connect: Call<unsafe extern "C" fn(*mut LaneHandle, u32, *const c_void, usize) -> i32>,
     pub post: Call<Posting>,

@@ -3,8 +3,8 @@
 use super::*;
 use std::mem::ManuallyDrop;
 
-/// How long drop() waits until the lane has taken what a hub has sent, and close() until the lane
-/// has sent its frames; each.
+/// How long drop() waits until the lane has taken what a hub has sent, for the transfers of regions
+/// that have not ended, and in close() until the lane has sent its frames; each.
 const DRAIN: Duration = Duration::from_secs(1);
 /// How long drop() sleeps between two looks at the frames that wait.
 const NAP: Duration = Duration::from_micros(100);
@@ -22,7 +22,7 @@ impl Drop for Endpoint {
         // reference to this endpoint: then this is the polling thread, which cannot join itself.
         let ended = |thread: Thread| thread.is_current() || thread.join_until(limit);
         if self.thread.take().is_none_or(ended) {
-            self.memory.deregister_all();
+            self.memory.deregister_all(DRAIN);
             let mut state = self.shared.lock();
             state.closed = true;
             state.tickets.iter_mut().for_each(Tickets::deregister);

@@ -270,7 +270,7 @@ fn late_writes_of_the_dead(name: &str) {
     cell.ranks.put(1, 30);
     assert!(!cell.seen.frames.lock().unwrap().is_empty(), "frames are under way");
     cell.dies();
-    cell.first().memory().deregister(THEIRS[1]).unwrap();
+    cell.first().memory().deregister(THEIRS[1], Duration::ZERO).unwrap();
     assert_eq!([cell.words(0), cell.words(1)], [vec![0; WORDS], vec![0; WORDS]], "all are late");
     cell.until_fenced();
     let landed = if cell.caps.remote { 7 } else { 0 };

@@ -69,8 +69,8 @@ impl Wire for Counted {
         counted(WIRE, || self.0.register(address, size))
     }
 
-    fn deregister(&self, key: &Key) -> Result<()> {
-        self.0.deregister(key)
+    fn deregister(&self, key: &Key, patience: Duration) -> Result<()> {
+        self.0.deregister(key, patience)
     }
 
     fn lane(&self) -> Result<Box<dyn WireLane>> {

@@ -192,8 +192,8 @@ impl Wire for Wrapped {
         self.wire.register(address, size)
     }
 
-    fn deregister(&self, key: &Key) -> Result<()> {
-        self.wire.deregister(key)
+    fn deregister(&self, key: &Key, patience: Duration) -> Result<()> {
+        self.wire.deregister(key, patience)
     }
 
     fn lane(&self) -> Result<BoxedLane> {

@@ -54,7 +54,7 @@ fn refused(options: &[&str]) -> String {
 #[test]
 fn what_does_not_fit_is_refused_with_a_sentence() {
     for (options, why) in [
-        ("-DMAJOR=3", "it is of version 3, this library takes 2"),
+        ("-DMAJOR=2", "it is of version 2, this library takes 3"),
         ("-DMISSING=56", "its table has 152 bytes, expected 160 or more"),
         ("-DNO_POST", "its table has no post"),
         ("-DUSELESS", "wire trivial: it is never of use"),

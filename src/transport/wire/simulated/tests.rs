@@ -291,7 +291,7 @@ impl Both {
         let piece = super::super::Piece { address, size, local: own.local };
         post_one(&mut *self.lane, 1, command, piece, remote);
         let end = end_of(&mut *self.lane, command.tag);
-        self.wires[0].deregister(&own).unwrap();
+        self.wires[0].deregister(&own, Duration::ZERO).unwrap();
         end
     }
 }
@@ -353,7 +353,7 @@ fn late_writes_of_the_dead_land_before_the_fence_or_nowhere() {
             post_one(&mut *both.lane, 1, write, piece, (remote, key));
         }
         both.lane.close(Duration::ZERO).unwrap();
-        both.wires[1].deregister(&keys[1]).unwrap();
+        both.wires[1].deregister(&keys[1], Duration::ZERO).unwrap();
         // SAFETY: the lane of the other rank writes only when it is polled, below.
         let words = || unsafe { base.cast::<[u64; 40]>().read() };
         late += words().iter().filter(|word| **word == 0).count();

@@ -19,6 +19,7 @@ use crate::transport::wire::{Key, Piece, Wire};
 use crate::util::status::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 /// Bytes of a slot.
 pub const SLOT: usize = 512;
@@ -88,7 +89,7 @@ impl Area {
     pub fn deregister(&mut self) {
         if std::mem::take(&mut self.registered) {
             // An error is ignored: close() ends the rest.
-            let _ = self.wire.deregister(&self.key);
+            let _ = self.wire.deregister(&self.key, Duration::ZERO);
         }
     }
 

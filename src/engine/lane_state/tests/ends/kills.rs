@@ -150,7 +150,7 @@ fn kill(seed: u64, number: u64) -> (usize, usize) {
     // All of this memory is free now, and is used again. So is the region.
     let rank = ranks[0].as_ref().unwrap();
     rank.segment.retract(0);
-    rank.routes.fabric().deregister(keys[0]).unwrap();
+    rank.routes.fabric().deregister(keys[0], Duration::ZERO).unwrap();
     memory[0].fill(7);
     for Use { memory, again, .. } in &mut uses {
         memory.fill(7);

@@ -180,7 +180,7 @@ fn an_atomic_is_a_write_of_no_bytes() {
         assert_eq!((theirs[0], theirs[1]), (0, 9 << 32), "no other word has changed");
         assert_eq!(served == 0, at_once, "{served} requests");
         ranks[1].segment.retract(0);
-        ranks[1].routes.fabric().deregister(key).unwrap();
+        ranks[1].routes.fabric().deregister(key, Duration::ZERO).unwrap();
         let Rank { work, routes, .. } = &mut ranks[0];
         // SAFETY: as in Rank::start().
         assert!(unsafe { work.execute_one(routes, atomic, false) });
