@@ -10,6 +10,7 @@ use crate::core::finalize::Ended;
 use crate::engine::queue_entry::INLINE;
 use crate::fail;
 use crate::util::memory::page_size;
+use crate::util::output::write_output;
 use crate::util::quarantine::Quarantine;
 use crate::util::status::Result;
 use std::cell::Cell;
@@ -313,7 +314,8 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 
 /// Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers
 /// and writes buffered output; the others by SIGTERM, and by SIGKILL where they have not ended in
-/// time. llcl-run returns the code.
+/// time. llcl-run returns the code. If the output is not written within a second, because another
+/// thread reads from a stream or a pipe is full, this process ends without exit handlers.
 ///
 /// The first call of a job decides. Later calls, of any thread of any rank, do not return either. A
 /// second call by the same thread, in an exit handler, writes the buffered output and ends the
@@ -332,12 +334,10 @@ pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32,
         static CODE: Cell<Option<i32>> = const { Cell::new(None) };
     }
     if let Some(code) = CODE.get() {
-        // SAFETY: NULL means all streams; the process ends without running anything else. exit()
-        // may not be called again by a handler that it runs.
-        unsafe {
-            libc::fflush(std::ptr::null_mut());
-            libc::_exit(code)
-        }
+        write_output();
+        // SAFETY: ends the process without running anything else. exit() may not be called again by
+        // a handler that it runs.
+        unsafe { libc::_exit(code) }
     }
     // Relaxed: the flag publishes nothing. Two threads in exit() would run handlers twice.
     if ENDING.swap(true, Ordering::Relaxed) {
@@ -347,17 +347,20 @@ pub unsafe extern "C" fn llcl_exit(context: *mut llcl_context_t, exit_code: i32,
     }
     let code = if exit_code != 0 && exit_code & 0xff == 0 { 1 } else { exit_code };
     CODE.set(Some(code));
+    let written = write_output();
     guard(|| {
         if context.is_null() {
             return Ok(());
         }
         // SAFETY: the caller gives a context of llcl_init.
-        let context = unsafe { live(context)? };
-        // SAFETY: NULL means all streams.
-        unsafe { libc::fflush(std::ptr::null_mut()) };
-        context.abort(code, grace_ms);
+        unsafe { live(context)? }.abort(code, grace_ms);
         Ok(())
     });
+    if !written {
+        // The thread that still writes has a lock that exit() takes.
+        // SAFETY: ends the process without running anything of the program.
+        unsafe { libc::_exit(code) }
+    }
     // SAFETY: ends the process as the program itself would.
     unsafe { libc::exit(code) }
 }

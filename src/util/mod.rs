@@ -21,6 +21,7 @@ pub mod memory;
 pub mod misspelt;
 pub mod narrow;
 pub mod once;
+pub mod output;
 pub mod own_word;
 pub mod pin;
 pub mod prefetch;

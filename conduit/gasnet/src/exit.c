@@ -5,10 +5,11 @@
  * specification lets gasnet_exit of one rank end all. */
 #include "internal.h"
 
+#include <limits.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 /* The specification sends SIGQUIT to ranks whose job is being ended, and a client may handle it.
@@ -21,12 +22,14 @@ static __thread bool in_signal;
  * a rank. */
 static pid_t process;
 
+bool is_rank(void) { return getpid() == process; }
+
 static void end_by(int number) {
     struct sigaction quit;
     in_signal = true;
     /* A client that has called gasnet_exit is not told: the launcher may send SIGTERM to ranks that
      * are about to end with another code than 0. */
-    if (getpid() == process && !atomic_load(&job.leaving) && sigaction(SIGQUIT, NULL, &quit) == 0 &&
+    if (is_rank() && !atomic_load(&job.leaving) && sigaction(SIGQUIT, NULL, &quit) == 0 &&
         quit.sa_handler != SIG_DFL && quit.sa_handler != SIG_IGN) {
         raise(SIGQUIT);
     }
@@ -43,12 +46,6 @@ static void signals_begin(void) {
             sigaction(ends[i], &wanted, NULL);
         }
     }
-}
-
-#define GRACE_MS 1000 /* between SIGTERM and SIGKILL for the other ranks */
-static uint64_t exit_timeout_ns(void) {
-    double seconds = gasnett_getenv_dbl_withdefault("GASNET_EXITTIMEOUT", 5);
-    return (uint64_t)((seconds > 0 ? seconds : 0) * 1e9);
 }
 
 /* The announcements to ranks behind a wire that have ended; LLCL_WORD_FAILED is set if one has
@@ -81,7 +78,8 @@ static bool all_have_left(uint64_t asked) {
     return atomic_load(&job.world->control->leaving.value) == job.size && answered == asked;
 }
 
-/* When GASNET_EXITTIMEOUT is over. */
+/* GASNET_EXITTIMEOUT, and when it is over. */
+static uint64_t exit_timeout_ns;
 static gasnett_tick_t until;
 
 static bool all_leave(void) {
@@ -166,106 +164,121 @@ static void faults_stop_threads(void) {
     sigaction(SIGSEGV, &wanted, &at_fault);
 }
 
-#define FLUSH_MS 1000 /* that a flush waits for streams that other threads use */
-
-/* Another thread may keep the lock of a stream: one that reads from a pipe does until bytes come.
- * This function leaves out streams whose locks it does not get. */
+/* Leaves out a stream that another thread uses now. */
 static void flush_standard(void) {
     FILE *streams[] = {stdout, stderr};
-    gasnett_tick_t end = gasnett_ticks_now() + FLUSH_MS * UINT64_C(1000000);
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
-        bool locked;
-        while (!(locked = ftrylockfile(streams[i]) == 0) && gasnett_ticks_now() < end) {
-            sched_yield();
-        }
-        if (locked) {
+        if (ftrylockfile(streams[i]) == 0) {
             fflush(streams[i]);
             funlockfile(streams[i]);
         }
     }
 }
 
-/* The thread that leaves, what it does after the flush, when it stops waiting for the flush, and
- * whether it has done so. */
-static pthread_t leaver;
-static void (*after_flush)(void);
-static gasnett_tick_t flush_end;
-static volatile sig_atomic_t flush_was_late;
+/* fflush(NULL) waits for the lock of every stream, the newest first, and a thread that reads from a
+ * pipe keeps a lock until bytes come. So a thread of its own flushes. It is made in exit_begin():
+ * gasnet_exit may run in a handler of a signal that has interrupted malloc, which pthread_create()
+ * needs. */
+static bool can_flush;
+static sem_t flush_wanted, flush_ended;
 
-static void flush_is_late(int number) {
-    if (!leaves) {
-        pthread_kill(leaver, number);
-    } else if (!flush_was_late && gasnett_ticks_now() >= flush_end) {
-        flush_was_late = 1;
-        after_flush();
+static void *flush_if_wanted(void *nothing) {
+    for (;;) {
+        if (sem_wait(&flush_wanted) == 0) {
+            flush_standard(); /* the oldest streams, so fflush(NULL) may not come to them */
+            fflush(NULL);
+            sem_post(&flush_ended);
+        }
+    }
+    return nothing;
+}
+
+#define FLUSH_STACK (256 * 1024) /* a write function of fopencookie() runs there */
+
+static void flush_begin(void) {
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t every, mask;
+    sem_init(&flush_wanted, 0, 0);
+    sem_init(&flush_ended, 0, 0);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, FLUSH_STACK + PTHREAD_STACK_MIN);
+    sigfillset(&every); /* the client's handlers run on the client's threads */
+    pthread_sigmask(SIG_SETMASK, &every, &mask);
+    can_flush = pthread_create(&thread, &attributes, flush_if_wanted, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    pthread_attr_destroy(&attributes);
+}
+
+#define FLUSH_NS UINT64_C(1000000000)
+
+/* fflush(NULL) has not ended in time. It keeps locks of the C library until the process ends. */
+static bool flush_is_late;
+
+/* Flushes all streams, for FLUSH_NS at most. If that is too short once, this function does not try
+ * again. Only the thread that leaves calls it. */
+static void flush(void) {
+    gasnett_tick_t end = gasnett_ticks_now() + FLUSH_NS;
+    if (!can_flush) {
+        flush_standard();
+        return;
+    }
+    if (flush_is_late) {
+        return;
+    }
+    sem_post(&flush_wanted);
+    while (sem_trywait(&flush_ended) != 0) {
+        if (gasnett_ticks_now() > end) {
+            flush_is_late = true;
+            return;
+        }
+        usleep(50);
     }
 }
 
-/* Flushes all streams and calls `then`, which ends the process. fflush(NULL) waits for the lock of
- * every stream. If it takes longer than FLUSH_MS, SIGALRM interrupts it, and the handler calls
- * `then`. A later call does not try again. */
-static void flush_then(void then(void)) {
-    struct sigaction late = {.sa_handler = flush_is_late, .sa_flags = SA_RESTART}, clients;
-    struct itimerval time = {.it_value = {FLUSH_MS / 1000, FLUSH_MS % 1000 * 1000}}, clients_time;
-    sigset_t alarm, mask;
-    flush_standard();
-    if (!flush_was_late) {
-        after_flush = then;
-        flush_end = gasnett_ticks_now() + FLUSH_MS * UINT64_C(1000000);
-        sigemptyset(&late.sa_mask);
-        sigemptyset(&alarm);
-        sigaddset(&alarm, SIGALRM);
-        sigaction(SIGALRM, &late, &clients);
-        pthread_sigmask(SIG_UNBLOCK, &alarm, &mask);
-        setitimer(ITIMER_REAL, &time, &clients_time);
-        fflush(NULL);
-        setitimer(ITIMER_REAL, &clients_time, NULL);
-        if (gasnett_ticks_now() < flush_end) {
-            pthread_sigmask(SIG_SETMASK, &mask, NULL);
-            sigaction(SIGALRM, &clients, NULL);
-        } else {
-            flush_was_late = 1; /* SIGALRM may be on its way by another thread */
-        }
+/* It runs after all exit handlers, and before exit() itself flushes: for a lock that the late flush
+ * keeps, exit() would wait for ever. */
+static void __attribute__((destructor)) end_without_flush(void) {
+    if (leaves && flush_is_late) {
+        _exit(job.leaving & 255);
     }
-    then();
 }
 
 /* Makes this thread the one that ends the process; false: this process is no rank. */
 static bool leave_begins(int code) {
     int first = 0;
-    if (!job.context || getpid() != process) {
+    sigset_t every, mask;
+    if (!job.context || !is_rank()) {
         return false;
     }
     if (leaves) {
         _exit(job.leaving & 255); /* the client's handler of a signal has interrupted this thread's leave() */
     }
-    if (!atomic_compare_exchange_strong(&job.leaving, &first, 256 | code)) {
-        for (;;) {
-            pause(); /* another thread is already ending this process */
-        }
+    /* A handler that runs between the two assignments would wait for its own thread. */
+    sigfillset(&every);
+    pthread_sigmask(SIG_SETMASK, &every, &mask);
+    leaves = atomic_compare_exchange_strong(&job.leaving, &first, 256 | code);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    while (!leaves) {
+        pause(); /* another thread is already ending this process */
     }
-    leaver = pthread_self();
-    until = gasnett_ticks_now() + exit_timeout_ns();
-    leaves = true;
+    until = gasnett_ticks_now() + exit_timeout_ns;
     return true;
-}
-
-static bool together; /* all ranks leave */
-
-static void end_job(void) {
-    /* If a signal has interrupted a call of libllcl that holds a lock for which llcl_exit waits,
-     * only SIGKILL ends the process. */
-    llcl_exit(job.context, job.leaving & 255, together ? 0 : GRACE_MS);
 }
 
 /* `ends_all`: the job ends also if other ranks go on. */
 static void leave(bool ends_all) {
-    together = job.world && all_leave();
+    bool together = job.world && all_leave();
     if ((together || !ends_all) && may_finalize()) {
         faults_stop_threads();
         llcl_finalize_within(job.context, together ? -1 : 0);
     } else if (ends_all) {
-        flush_then(end_job);
+        flush();
+        /* It flushes nothing itself, so it does not wait for a stream. If a signal has interrupted
+         * a call of libllcl that holds a lock which llcl_abort takes, only SIGKILL ends the
+         * process. */
+        llcl_abort(job.context, job.leaving & 255);
     }
 }
 
@@ -277,7 +290,7 @@ static bool exit_ends_all;
 static void leave_at_exit(int code, void *nothing) {
     (void)nothing;
     if (!leaves && leave_begins(code & 255)) {
-        flush_standard();
+        flush();
         leave(exit_ends_all);
     }
 }
@@ -285,22 +298,20 @@ static void leave_at_exit(int code, void *nothing) {
 void exit_begin(void) {
     process = getpid();
     signals_begin();
+    double seconds = gasnett_getenv_dbl_withdefault("GASNET_EXITTIMEOUT", 5);
+    exit_timeout_ns = (uint64_t)((seconds > 0 ? seconds : 0) * 1e9);
     exit_ends_all = gasnett_getenv_yesno_withdefault("GASNET_CATCH_EXIT", 1);
+    flush_begin();
     on_exit(leave_at_exit, NULL);
-}
-
-static void end_process(void) { _exit(job.leaving & 255); }
-
-/* Handlers of messages, and other threads, may write while this rank waits for the others: hence a
- * second flush. The first one is for a rank that is killed while it waits. */
-static void leave_and_end(void) {
-    leave(true);
-    flush_then(end_process);
 }
 
 void gasnet_exit(int code) {
     if (leave_begins(code & 255)) {
-        flush_then(leave_and_end);
+        /* Handlers of messages, and other threads, may write while this rank waits for the others:
+         * hence a second flush. The first one is for a rank that is killed while it waits. */
+        flush();
+        leave(true);
+        flush();
     }
     _exit(code & 255);
 }

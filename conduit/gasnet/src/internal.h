@@ -169,6 +169,8 @@ void stop_at_end(void);
 /* exit.c: whether the calling thread is ending this process. If another one is, it stops. Peers end
  * at the same time, so that calls fail. */
 bool is_at_end(void);
+/* exit.c: whether this process is the rank, and not a child of it by fork(). */
+bool is_rank(void);
 static inline void see_thread(void) {
     if (!thread_seen) {
         count_thread();

@@ -44,6 +44,9 @@ void fatal(const char *format, ...) {
     va_start(arguments, format);
     complain(format, arguments);
     va_end(arguments);
+    if (job.context && !is_rank()) {
+        _exit(1); /* a child by fork(), which does not end the job */
+    }
     fflush(stdout);
     llcl_abort(job.context, 1);
     abort();
@@ -225,7 +228,8 @@ static llcl_status_t begin(void) {
     if (asks_for_offload()) {
         config.execution = LLCL_EXECUTION_AUTO;
     }
-    config.regions = getenv("LLCL_REGIONS") ? 0 : REGIONS;
+    const char *regions = getenv("LLCL_REGIONS");
+    config.regions = regions && *regions ? 0 : REGIONS;
     llcl_status_t status = llcl_init(&config, &job.context);
     if (status == LLCL_ERR_INVALID && (config.bootstrap = launch_begin())) {
         status = llcl_init(&config, &job.context);

@@ -12,7 +12,9 @@
  * - before a fault: exit(), with an exit handler during which another thread faults outside of all
  *   segments: that ends the process as it always does;
  * - beside an exit: a return from main while another thread is in gasnet_exit;
- * - beside a read: gasnet_exit while another thread reads from a pipe that stays empty;
+ * - beside a read: gasnet_exit while another thread reads from a pipe that stays empty; if "alone",
+ *   rank 0 does so while the other one goes on;
+ * - return beside a read: all ranks return from main beside such threads;
  * - after a death: gasnet_exit(), which waits for the other rank, while that is killed and another
  *   thread gets from it: the get that fails must not end the job with another code.
  * tests/run checks the exit code. Threads need PAR: programs of the other modes do nothing. */
@@ -137,8 +139,14 @@ static void exit_after_death(void) {
     await();
     gasnet_exit(6);
 }
-static void *exit_there(void *nothing) {
+static ssize_t tell(void *nothing, const char *bytes, size_t size) {
+    (void)nothing;
+    (void)bytes;
     ready = 1;
+    return (ssize_t)size;
+}
+static void *exit_there(void *nothing) {
+    fputc('.', fopencookie(NULL, "w", (cookie_io_functions_t){.write = tell}));
     gasnet_exit(3);
     return nothing;
 }
@@ -149,7 +157,7 @@ static void *read_line(void *pipe) {
 }
 /* Buffered output must come out: that of stdout, and that of a stream that was opened after the
  * locked one, since fflush(NULL) begins with the newest stream. */
-static void exit_beside_read(void) {
+static void write_beside_read(void) {
     int ends[2];
     CHECK(!pipe(ends));
     start(read_line, fdopen(ends[0], "r"));
@@ -159,8 +167,6 @@ static void exit_beside_read(void) {
     CHECK(stream);
     printf("stdout has been flushed\n");
     fprintf(stream, "another stream has been flushed\n");
-    barrier();
-    gasnet_exit(3);
 }
 static void begin_unmapped(void) {
     CHECK(gex_Client_Init(&client, &ep, &tm, "TEST", NULL, NULL, init_flags) == GASNET_OK);
@@ -215,7 +221,6 @@ int main(int argc, char **argv) {
         if (me == 0) {
             start(exit_there, NULL);
             await();
-            sleep_ms(100);
             return 0;
         }
         for (;;) {
@@ -223,7 +228,23 @@ int main(int argc, char **argv) {
         }
     } else if (!strcmp(how, "beside a read")) {
         begin(NULL, 0);
-        exit_beside_read();
+        write_beside_read();
+        barrier();
+        gasnet_exit(3);
+    } else if (!strcmp(how, "return beside a read")) {
+        begin(NULL, 0);
+        write_beside_read();
+        barrier();
+        return 3;
+    } else if (!strcmp(how, "beside a read, alone")) {
+        begin(NULL, 0);
+        if (me == 0) {
+            write_beside_read();
+            gasnet_exit(3);
+        }
+        for (;;) {
+            gasnet_AMPoll();
+        }
     } else if (!strcmp(how, "after a death")) {
         begin_unmapped();
         *(_Atomic pid_t *)memory = getpid();

@@ -27,8 +27,34 @@ static void leave(gex_Token_t token) {
     gasnet_exit(9);
 }
 static void print(gex_Token_t token) {
-    (void)token;
     printf("output of a handler\n");
+    gex_AM_ReplyShort0(token, 202, 0);
+}
+static _Atomic int printed;
+static void has_printed(gex_Token_t token) {
+    (void)token;
+    printed = 1;
+}
+/* gasnet_exit() flushes this stream when it has begun. */
+static ssize_t tell(void *word, const char *bytes, size_t size) {
+    (void)bytes;
+    *(_Atomic int *)word = 1;
+    return (ssize_t)size;
+}
+/* The handler runs at rank 0 inside gasnet_exit(), since rank 1 sends when rank 0 is there. */
+static void exit_with_output(void) {
+    void *word;
+    gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, 1, NULL, &word, NULL, 0));
+    if (me == 0) {
+        fputc('.', fopencookie(word, "w", (cookie_io_functions_t){.write = tell}));
+    } else {
+        while (!*(_Atomic int *)word) {
+            sched_yield();
+        }
+        gex_AM_RequestShort0(tm, 0, 201, 0);
+        GASNET_BLOCKUNTIL(printed);
+    }
+    gasnet_exit(0);
 }
 static void *poll_once(void *nothing) {
     gasnet_AMPoll();
@@ -89,13 +115,14 @@ static void children_end(void) {
 
 int main(int argc, char **argv) {
     gex_AM_Entry_t table[] = {{200, (gex_AM_Fn_t)leave, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
-                              {201, (gex_AM_Fn_t)print, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL}};
+                              {201, (gex_AM_Fn_t)print, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL},
+                              {202, (gex_AM_Fn_t)has_printed, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, NULL}};
     const char *how = argc > 1 ? argv[1] : "all";
     signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore SIGINT, and the conduit does not change that */
     if (!strcmp(how, "late")) {
         atexit(late);
     }
-    begin(table, 2);
+    begin(table, 3);
     if (!strcmp(how, "told")) {
         signal(SIGQUIT, told);
     }
@@ -122,12 +149,7 @@ int main(int argc, char **argv) {
             pause();
         }
     } else if (!strcmp(how, "output")) {
-        if (me) {
-            usleep(300000); /* rank 0 is in gasnet_exit */
-            gex_AM_RequestShort0(tm, 0, 201, 0);
-            usleep(100000);
-        }
-        gasnet_exit(0);
+        exit_with_output();
     } else if (!strcmp(how, "children")) {
         children_end();
         barrier();
