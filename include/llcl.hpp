@@ -67,7 +67,8 @@ private:
 
 /// Owners of handles. get() returns the C handle; reset() ends it earlier. The end of a context is
 /// collective (llcl_finalize), and an exception that is under way leaves it out: end a context
-/// there by llcl_finalize(c.release()).
+/// there by llcl_finalize(c.release()). Do the same where a status counts, as that of a network
+/// which may still use registered memory: an owner ignores it.
 using context = std::unique_ptr<llcl_context_t, leaves>;
 using region = std::unique_ptr<llcl_region_t, ends<llcl_region_free>>;
 using team = std::unique_ptr<llcl_team_t, ends<llcl_team_free>>;

@@ -104,9 +104,10 @@ enum {
                             fetched, the value that the peer's libllcl has passed to answer();
                             0 if it has not called that. After a read the bytes are in the local
                             buffer; after a write the peer's threads see them. After an error no
-                            bytes of the command move any more. An error of a frame for a living
-                            peer says that the frame is lost: libllcl then sends nothing more to
-                            this peer */
+                            bytes of the command move any more; where the network cannot promise
+                            that, for a dead peer, deregister() of the memory is an error, too. An
+                            error of a frame for a living peer says that the frame is lost:
+                            libllcl then sends nothing more to this peer */
     LLCL_WE_FRAME,       /* a frame has arrived: peer (its sender), cls, bytes, size; frame is the number for give_back() */
     LLCL_WE_NOTICE,      /* a write with notice has arrived, and its bytes are in memory: peer (its sender), tag (the notice). With WORDS also
                             bytes, size: the words, valid until the next poll(); else size is 0.

@@ -396,7 +396,7 @@ impl Requests {
         single
     }
 
-    /// Whether MPI has ended all sends but those to the dead.
+    /// Whether MPI has ended all sends but frames to the dead.
     pub fn has_sent_all(&self) -> bool {
         let of_dead = |it: &Single| matches!(it, Single::Undelivered { .. });
         self.singles.iter().all(|it| it.receives() || of_dead(it))
