@@ -23,6 +23,27 @@ static void signal_others(const int *pids, int size, int number)
         EXPECT(kill(pids[peer], number) == 0);
 }
 
+static int is_stopped(int pid)
+{
+    char path[32], state = 0;
+    EXPECT(snprintf(path, sizeof path, "/proc/%d/stat", pid) < (int)sizeof path);
+    FILE *file = fopen(path, "r");
+    EXPECT(file != NULL && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && fclose(file) == 0);
+    return state == 'T';
+}
+
+/* Stops all ranks from 2 on before they get a request. On a busy machine a rank runs on for a while
+ * behind SIGSTOP. If it stopped in the middle of an answer, in the shared memory of MPICH, rank 0
+ * would get no message of any rank. */
+static void stop_others(const int *pids, int size)
+{
+    signal_others(pids, size, SIGSTOP);
+    for (int peer = 2; peer < size; peer++)
+        while (!is_stopped(pids[peer]))
+            usleep(1000);
+    usleep(10000);
+}
+
 int main(int argc, char **argv)
 {
     int pids[MOST_RANKS], size;
@@ -46,7 +67,7 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_allgather_bytes(context, NULL, 0, NULL));
     if (rank == 0) {
         uint64_t ended = 0, other = 0;
-        signal_others(pids, size, SIGSTOP);
+        stop_others(pids, size);
         get.on_complete = llcl_add_on(&ended);
         for (int at = 0; at < READS; at++) {
             get.peer = (uint32_t)(2 + at % (size - 2));
