@@ -314,8 +314,8 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 
 /// Ends the whole job in order, with an exit code: this process by exit(), which runs exit handlers
 /// and writes buffered output; the others by SIGTERM, and by SIGKILL where they have not ended in
-/// time. llcl-run returns the code. If the output is not written within a second, because another
-/// thread reads from a stream or a pipe is full, this process ends without exit handlers.
+/// time. llcl-run returns the code. If streams other than stdout are not written within a second,
+/// for instance since another thread reads from one, this process ends without exit handlers.
 ///
 /// The first call of a job decides. Later calls, of any thread of any rank, do not return either. A
 /// second call by the same thread, in an exit handler, writes the buffered output and ends the

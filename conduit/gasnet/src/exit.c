@@ -22,7 +22,7 @@ static __thread bool in_signal;
  * a rank. */
 static pid_t process;
 
-bool is_rank(void) { return getpid() == process; }
+bool is_rank(void) { return process == 0 || getpid() == process; }
 
 static void end_by(int number) {
     struct sigaction quit;
@@ -185,7 +185,6 @@ static sem_t flush_wanted, flush_ended;
 static void *flush_if_wanted(void *nothing) {
     for (;;) {
         if (sem_wait(&flush_wanted) == 0) {
-            flush_standard(); /* the oldest streams, so fflush(NULL) may not come to them */
             fflush(NULL);
             sem_post(&flush_ended);
         }
@@ -216,15 +215,14 @@ static void flush_begin(void) {
 /* fflush(NULL) has not ended in time. It keeps locks of the C library until the process ends. */
 static bool flush_is_late;
 
-/* Flushes all streams, for FLUSH_NS at most. If that is too short once, this function does not try
- * again. Only the thread that leaves calls it. */
+/* Flushes stdout and stderr, then all other streams for FLUSH_NS at most. If that is too short once,
+ * this function does not try again. Only the thread that leaves calls it. */
 static void flush(void) {
+    /* By this thread, without a limit: a slow reader of the output gets all of it. These are the
+     * oldest streams, so fflush(NULL) might not come to them. */
+    flush_standard();
     gasnett_tick_t end = gasnett_ticks_now() + FLUSH_NS;
-    if (!can_flush) {
-        flush_standard();
-        return;
-    }
-    if (flush_is_late) {
+    if (!can_flush || flush_is_late) {
         return;
     }
     sem_post(&flush_wanted);
@@ -263,18 +261,25 @@ static bool leave_begins(int code) {
     while (!leaves) {
         pause(); /* another thread is already ending this process */
     }
-    until = gasnett_ticks_now() + exit_timeout_ns;
     return true;
 }
 
+/* The process ends by exit() or a return from main. */
+static bool in_exit;
+#define GRACE_MS 2000 /* between SIGTERM and SIGKILL for the other ranks, as of llcl_abort */
+
 /* `ends_all`: the job ends also if other ranks go on. */
 static void leave(bool ends_all) {
+    until = gasnett_ticks_now() + exit_timeout_ns;
     bool together = job.world && all_leave();
     if ((together || !ends_all) && may_finalize()) {
         faults_stop_threads();
         llcl_finalize_within(job.context, together ? -1 : 0);
     } else if (ends_all) {
         flush();
+        if (in_exit && !flush_is_late) {
+            llcl_exit(job.context, job.leaving & 255, GRACE_MS); /* runs the other exit handlers */
+        }
         /* It flushes nothing itself, so it does not wait for a stream. If a signal has interrupted
          * a call of libllcl that holds a lock which llcl_abort takes, only SIGKILL ends the
          * process. */
@@ -290,6 +295,7 @@ static bool exit_ends_all;
 static void leave_at_exit(int code, void *nothing) {
     (void)nothing;
     if (!leaves && leave_begins(code & 255)) {
+        in_exit = true;
         flush();
         leave(exit_ends_all);
     }

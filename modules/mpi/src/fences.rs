@@ -86,14 +86,14 @@ impl MpiLane {
         }
     }
 
-    /// Whether MPI may still store the bytes of a large read to this memory. `under_way`: also
-    /// those of reads that have not ended. At the end of a context libllcl waits for no read.
-    pub(crate) fn may_store_to(&mut self, memory: &Range<u64>, under_way: bool) -> bool {
+    /// Whether MPI may still store the bytes of a large read to this memory. `under_way`: or uses it
+    /// for a read or write that has not ended. At the end of a context libllcl waits for none.
+    pub(crate) fn may_use(&mut self, memory: &Range<u64>, under_way: bool) -> bool {
         let overlaps = |other: &Range<u64>| other.start < memory.end && memory.start < other.end;
         let MpiLane { requests, remote, .. } = self;
         requests.singles().any(|single| match single {
             Single::Abandoned { memory, .. } => overlaps(memory),
-            Single::Read { number, .. } if under_way => {
+            Single::Read { number, .. } | Single::Write(number) if under_way => {
                 remote.get(*number).is_some_and(|it| overlaps(&it.memory()))
             }
             _ => false,

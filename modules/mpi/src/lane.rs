@@ -95,10 +95,10 @@ impl Shared {
                 lane.end_fences();
             }
             let is_idle = lane.remote.forget(region) || lane.ended;
-            if is_idle && !lane.may_store_to(&memory, true) {
+            if is_idle && !lane.may_use(&memory, true) {
                 return Status::OK;
             }
-            if lane.failed || lane.may_store_to(&memory, false) {
+            if lane.failed || lane.may_use(&memory, false) {
                 crate::say(lane.host, "MPI may still use this region's memory");
                 return Status::ERR_SYSTEM;
             }
