@@ -215,8 +215,8 @@ static void flush_begin(void) {
 /* fflush(NULL) has not ended in time. It keeps locks of the C library until the process ends. */
 static bool flush_is_late;
 
-/* Flushes stdout and stderr, then all other streams for FLUSH_NS at most. If that is too short once,
- * this function does not try again. Only the thread that leaves calls it. */
+/* Flushes stdout and stderr, then all other streams for FLUSH_NS at most. If that is too short
+ * once, this function does not try again. Only the thread that leaves calls it. */
 static void flush(void) {
     /* By this thread, without a limit: a slow reader of the output gets all of it. These are the
      * oldest streams, so fflush(NULL) might not come to them. */

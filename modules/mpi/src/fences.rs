@@ -86,8 +86,8 @@ impl MpiLane {
         }
     }
 
-    /// Whether MPI may still store the bytes of a large read to this memory. `under_way`: or uses it
-    /// for a read or write that has not ended. At the end of a context libllcl waits for none.
+    /// Whether MPI may still store the bytes of a large read to this memory. `under_way`: or uses
+    /// it for a read or write that has not ended. At the end of a context libllcl waits for none.
     pub(crate) fn may_use(&mut self, memory: &Range<u64>, under_way: bool) -> bool {
         let overlaps = |other: &Range<u64>| other.start < memory.end && memory.start < other.end;
         let MpiLane { requests, remote, .. } = self;
