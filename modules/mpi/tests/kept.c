@@ -2,6 +2,7 @@
  * in the middle of a transfer. MPI may store the bytes when that rank goes on. 2 ranks; rank 1 is
  * the one that stops. The argument says what it does:
  * region: rank 0 reads into an allocated region, which must stay mapped;
+ * written: rank 0 writes from allocated regions, of which the last must stay mapped;
  * registered: rank 1 writes into registered memory of rank 0, which llcl_finalize_within must name;
  * served: rank 1 reads several regions of rank 0. The end does not wait for each of them alone;
  * callback: the same, and rank 0 frees one of them inside a callback, which does not wait. */
@@ -43,6 +44,18 @@ int MPI_Isend(const void *from, int count, MPI_Datatype type, int to, int tag, M
     int code = PMPI_Isend(from, count, type, to, tag, comm, request);
     int last = is("registered") ? count < SMALL_REQUEST && tag == REQUESTS : count == MANY;
     if (stops && rank == 1 && last) {
+        stops = 0;
+        raise(SIGSTOP);
+    }
+    return code;
+}
+
+/* At "written" rank 1 stops when it has begun to receive all bytes. */
+int MPI_Irecv(void *to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Request *request)
+{
+    static int begun;
+    int code = PMPI_Irecv(to, count, type, from, tag, comm, request);
+    if (stops && is("written") && count == MANY && ++begun == REGIONS) {
         stops = 0;
         raise(SIGSTOP);
     }
@@ -118,7 +131,7 @@ static int leave(llcl_context_t *context, char *memory)
 #ifdef OPEN_MPI
     EXPECT(names || !is("registered"));
 #endif
-    if (!is("region"))
+    if (!is("region") && !is("written"))
         return !names;
     EXPECT(status == LLCL_ERR_TIMEOUT);
     return mmap(memory, MANY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == memory;
@@ -164,15 +177,28 @@ int main(int argc, char **argv)
         MPI_Barrier(MPI_COMM_WORLD);
         llcl_finalize_within(context, LEAVE_NS);
     } else {
-        char *memory = is("region") ? llcl_region_address(region[0]) : bytes[0];
+        char *memory = bytes[0];
+        if (is("region") || is("written"))
+            memory = llcl_region_address(region[is("region") ? 0 : REGIONS - 1]);
         get.destination = llcl_region_local(region[0], 0);
         get.size = MANY;
         if (is("region"))
             LLCL_CHECK(llcl_read_async(context, &get));
+        for (int at = 0; is("written") && at < REGIONS; at++) {
+            llcl_write_params_t put = LLCL_WRITE_PARAMS_INIT;
+            put.peer = 1;
+            put.size = MANY;
+            put.source = llcl_region_local(region[at], 0);
+            put.destination = of_1;
+            LLCL_CHECK(llcl_write_async(context, &put));
+        }
         usleep(400000);
         if (is("callback"))
             free_in_callback(context);
         int free = leave(context, memory);
+#ifdef OPEN_MPI
+        EXPECT(!free || !is("written"));
+#endif
         memset(memory, 0, MANY);
         EXPECT(kill(pid_of_1, SIGCONT) == 0);
         MPI_Barrier(MPI_COMM_WORLD);
