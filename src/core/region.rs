@@ -27,7 +27,7 @@ mod ends;
 
 /// How long free() waits for transfers that a network has begun.
 const TRANSFERS: Duration = Duration::from_secs(10);
-/// The same inside a callback, which delays other completions.
+/// How long free() waits for them inside a callback, where it delays other completions.
 const BRIEF: Duration = Duration::from_millis(1);
 
 /// A live region in the table. An index of the table is used by several regions in turn. Each use

@@ -80,7 +80,7 @@ pub struct LaneState {
     pub(super) posts: PeerTurns<PostLine>,
     /// The region that the last short post has looked up for the bytes or the word of an atomic.
     pub(super) last_region: LastRegion,
-    /// The same for the word of a signal, which may lie in another region than the bytes.
+    /// The region that it has looked up for the word of a signal: perhaps not that of the bytes.
     pub(super) last_word: LastRegion,
     /// How many completions the network has reported.
     pub(super) completions: u64,
