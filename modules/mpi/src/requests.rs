@@ -36,7 +36,7 @@ pub const ANSWERS: u32 = 7;
 /// Most bytes of a frame, and the bytes of a receive. MPI sends messages up to this size over TCP
 /// without asking the receiver first; with that question a message takes three times as long. UCX,
 /// which MPICH uses, asks from 8 KiB on, Open MPI's own TCP from 64 KiB on.
-pub const FRAME_MOST: usize = if IS_OPEN_MPI { (16 << 10) + 256 } else { OVER_UCX };
+pub const FRAME_MOST: usize = if IS_OPEN_MPI { (32 << 10) + 512 } else { OVER_UCX };
 /// Most bytes of a frame that goes over UCX.
 const OVER_UCX: usize = 8000;
 const IS_OPEN_MPI: bool =

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HANDLER = 3, MOST_BYTES = 16384, FRAMES = 64, RECEIVES = 128, MOST = 600 };
+enum { HANDLER = 3, MOST_BYTES = 32768, FRAMES = 64, RECEIVES = 128, MOST = 600 };
 enum { USER = 2, RMA, KNOCKS = 6 }; /* classes of llcl_wire.h, which are the tags; knocks follow RMA */
 
 static int hides, hides_knocks, hidden, handled;

@@ -66,7 +66,7 @@ pub type Line = usize;
 /// Requests, responses and requests to owners, and the large ones of each.
 pub const LINES: usize = 6;
 /// Buffers of one line: of the small ones, and of the large ones.
-const BUFFERS: [usize; 2] = [32, 8];
+const BUFFERS: [usize; 2] = [32, 16];
 /// Frames of a line to one peer that wait at the sender: of a small line, twice as many as are
 /// granted at a time.
 const DEPTH: usize = 32;
@@ -74,7 +74,7 @@ const DEPTH: usize = 32;
 /// the small lines, and of the large ones.
 const SENDING: [usize; 2] = [128, 16];
 /// Frames of a line to all peers that wait at the sender, beside the first of each peer.
-const SHARED: [usize; 2] = [128, 16];
+const SHARED: [usize; 2] = [128, 32];
 /// Most bytes of a frame that a knock brings.
 pub const KNOCK: usize = 256;
 /// Most peers of which a receiver keeps a record.

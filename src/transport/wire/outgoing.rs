@@ -35,8 +35,8 @@ const BUFFERS: usize = 8;
 const LEAST: usize = HEAD + SINGLE_MOST;
 /// Most bytes that allocators of C libraries give without searching.
 const QUICK: usize = 1000;
-/// Most bytes of a frame with several packets: two messages of 8 KiB fit.
-const JOINED: usize = 16_640;
+/// Most bytes of a frame with several packets: four messages of 8 KiB fit, or one of 32 KiB.
+const JOINED: usize = 33_280;
 /// A packet that is longer than a frame begins in a frame with others if that has so much room.
 const PART: usize = 1 << 10;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
@@ -412,7 +412,7 @@ mod tests {
     use crate::transport::wire::pieces::{Joins, split};
 
     /// Messages of 8 KiB fill frames of any length: those of 8,000 bytes begin a message behind the
-    /// end of the one before, and those of 16,640 bytes have two whole ones.
+    /// end of the one before, and those of 16,640 and 33,280 bytes have two and four whole ones.
     #[test]
     fn frames_of_a_stream_are_full() {
         let payload: Vec<u8> = (0..8192_u32).map(|at| (at / 7) as u8).collect();
@@ -421,7 +421,7 @@ mod tests {
             Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
         let packet = || Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message));
         let expected = bytes_of(&packet());
-        for (frame_most, frames) in [(8000, 5), (16640, 2)] {
+        for (frame_most, frames) in [(8000, 5), (16_640, 2), (33_280, 1)] {
             let mut outgoing = Outgoing::new(&Caps { frame_most, ..Caps::default() });
             for _ in 0..4 {
                 outgoing.add(1, &packet(), None);

@@ -418,15 +418,19 @@ fn frames_of_all_peers_share_the_room_to_wait() {
     let (mut ranks, mut took) = (Ranks::new(1, 1), [0; 2]);
     for to in 1..1000 {
         ranks.ends.push(Grants::default());
-        for (took, (line, most)) in took.iter_mut().zip([(0, 128), (3, 16)]) {
+        for (took, (line, most)) in took.iter_mut().zip([(0, SENDING[0]), (3, SENDING[1])]) {
             let taken = (0..20).filter(|tag| ranks.send(0, to, line, *tag, 1000)).count();
-            assert_eq!(taken > 0, to <= most, "{taken} frames of line {line} to peer {to}");
+            assert_eq!(
+                taken > 0,
+                to as usize <= most,
+                "{taken} frames of line {line} to peer {to}"
+            );
             *took += taken;
         }
         let used = ranks.ends[0].waiting;
-        assert!(used[0] <= 128 && used[3] <= 16, "{used:?} wait for {to} peers");
+        assert!(used[0] <= SHARED[0] && used[3] <= SHARED[1], "{used:?} wait for {to} peers");
     }
-    assert_eq!(took, [128 + 128, 16 + 16], "each has a place, and half of what is free beside");
+    assert_eq!(took, [128 + 128, 16 + 32], "each has a place, and half of what is free beside");
     for number in 1..1000 {
         ranks.ends[0].mark_dead(number);
     }
