@@ -5,33 +5,31 @@
 //! here, and is set to 0 in the child before fork() returns there. So no call needs an additional
 //! check.
 //!
+//! The child may make contexts of its own, for which it uses what the process has once for all
+//! contexts: the statics of the library. Another thread of the parent may have been in the middle
+//! of changing such an object, and does not exist in the child. So no call waits for the lock of
+//! such an object, and what other threads hold of it the child gives up by a function of
+//! call_in_child().
+//!
 //! After vfork(), posix_spawn(), system() and popen() the child does not run these handlers. That
 //! is right: such a child runs in its parent's memory until exec.
 
 use crate::fail;
-use crate::util::once::Once;
+use crate::util::growing_list::GrowingList;
 use crate::util::status::{Error, Result, Status};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-/// One entry of a list that only grows. Free entries are used again.
-struct Entry {
-    /// Null: the entry is free.
-    word: AtomicPtr<AtomicU32>,
-    /// Set before the entry is in the list.
-    next: *const Entry,
-}
+/// A word, or null: the entry is free, and is used again.
+type Entry = AtomicPtr<AtomicU32>;
 
-static FIRST: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
-static INSTALLED: Once<()> = Once::new();
+static WORDS: GrowingList<Entry> = GrowingList::new();
+/// See call_in_child().
+static CALLS: GrowingList<fn()> = GrowingList::new();
+static INSTALLED: AtomicBool = AtomicBool::new(false);
 
 /// As long as this exists, the word is 0 in each forked child.
 pub struct ZeroInChild(&'static Entry);
-
-// SAFETY: the entry is shared by atomics alone; `next` does not change.
-unsafe impl Send for ZeroInChild {}
-// SAFETY: as above.
-unsafe impl Sync for ZeroInChild {}
 
 impl ZeroInChild {
     /// Registers a word.
@@ -39,69 +37,61 @@ impl ZeroInChild {
     /// # Safety
     /// The word stays where it is, and valid, until the answer is dropped.
     pub unsafe fn new(word: *const AtomicU32) -> Result<ZeroInChild> {
-        INSTALLED.get_or_try_init(install)?;
+        install()?;
         let word = word.cast_mut();
-        let mut entry: *const Entry = FIRST.load(Ordering::Acquire);
-        // SAFETY: entries live for ever.
-        while let Some(at) = unsafe { entry.as_ref() } {
+        for entry in WORDS.iter() {
             let (null, relaxed) = (ptr::null_mut(), Ordering::Relaxed);
             // Relaxed: in_child() runs in the child of a thread, and sees all stores that this
             // thread had seen.
-            if at.word.compare_exchange(null, word, relaxed, relaxed).is_ok() {
-                return Ok(ZeroInChild(at));
+            if entry.compare_exchange(null, word, relaxed, relaxed).is_ok() {
+                return Ok(ZeroInChild(entry));
             }
-            entry = at.next;
         }
-        Ok(ZeroInChild(push(word)))
+        Ok(ZeroInChild(WORDS.push(Entry::new(word))))
     }
 }
 
 impl Drop for ZeroInChild {
     fn drop(&mut self) {
-        self.0.word.store(ptr::null_mut(), Ordering::Release);
+        self.0.store(ptr::null_mut(), Ordering::Release);
     }
 }
 
-fn push(word: *mut AtomicU32) -> &'static Entry {
-    let mut first = FIRST.load(Ordering::Relaxed);
-    let entry = Box::leak(Box::new(Entry { word: AtomicPtr::new(word), next: first }));
-    loop {
-        entry.next = first;
-        let place = &raw mut *entry;
-        // Release: a thread that finds the entry finds it complete. Only this thread has changed it
-        // before.
-        match FIRST.compare_exchange(first, place, Ordering::Release, Ordering::Relaxed) {
-            // SAFETY: it was leaked above, and is only read from now on.
-            Ok(_) => return unsafe { &*place },
-            Err(other) => first = other,
-        }
+/// From now on each forked child calls `function` before fork() returns there, once or several
+/// times, if a word was registered before the fork. The function must be async-signal-safe.
+pub fn call_in_child(function: fn()) {
+    if !CALLS.iter().any(|known| ptr::fn_addr_eq(*known, function)) {
+        CALLS.push(function);
     }
 }
 
+/// Installs in_child(), unless that was done before. Threads that do it at the same moment all
+/// install it; the child then runs it several times, which changes nothing.
 fn install() -> Result<()> {
+    // Relaxed: a child sees what its parent's thread has seen.
+    if INSTALLED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     // SAFETY: the function is async-signal-safe and stays, as the library is never unloaded.
     match unsafe { libc::pthread_atfork(None, None, Some(in_child)) } {
-        0 => Ok(()),
+        0 => INSTALLED.store(true, Ordering::Relaxed),
         error => {
             let error = std::io::Error::from_raw_os_error(error);
-            Err(Error::new(Status::ERR_NO_MEMORY, format!("pthread_atfork: {error}")))
+            return Err(Error::new(Status::ERR_NO_MEMORY, format!("pthread_atfork: {error}")));
         }
     }
+    Ok(())
 }
 
 /// Runs in the child's only thread, before fork() returns.
 extern "C" fn in_child() {
-    let mut entry: *const Entry = FIRST.load(Ordering::Acquire);
-    // SAFETY: entries live for ever; a word that is named is valid, as new() demands: the child has
-    // a copy.
-    unsafe {
-        while let Some(at) = entry.as_ref() {
-            if let Some(word) = at.word.load(Ordering::Acquire).as_ref() {
-                word.store(0, Ordering::Relaxed);
-            }
-            entry = at.next;
+    for entry in WORDS.iter() {
+        // SAFETY: a word that is named is valid, as new() demands: the child has a copy.
+        if let Some(word) = unsafe { entry.load(Ordering::Acquire).as_ref() } {
+            word.store(0, Ordering::Relaxed);
         }
     }
+    CALLS.iter().for_each(|function| function());
 }
 
 /// Says whether a context or a world may be used. It may not once its end has begun, and not in a

@@ -3,7 +3,7 @@
 
 use crate::fail;
 use crate::util::futex;
-use crate::util::once::Once;
+use crate::util::once::Answer;
 use crate::util::status::{Error, Result, Status};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -180,7 +180,7 @@ unsafe fn remove(first: *mut u8, bytes: usize) -> bool {
 /// Whether pages are zero after remove(). User-mode emulation by qemu reports success and does
 /// nothing, so this function tries it once.
 fn removes() -> bool {
-    static REMOVES: Once<bool> = Once::new();
+    static REMOVES: Answer = Answer::new();
     let try_one = || -> Result<bool> {
         let file = MemoryFile::create()?;
         file.extend(page_size() as u64)?;
@@ -192,7 +192,7 @@ fn removes() -> bool {
         };
         Ok(!left)
     };
-    *REMOVES.get_or_init(|| try_one().unwrap_or(false))
+    REMOVES.get_or_ask(|| try_one().unwrap_or(false))
 }
 
 /// A mapping, which is unmapped when this is dropped.
@@ -231,7 +231,7 @@ impl Mapping {
 
     /// Whether again() works. Emulations of Linux may refuse it, so this function tries it once.
     pub fn can_map_again() -> bool {
-        static CAN: Once<bool> = Once::new();
+        static CAN: Answer = Answer::new();
         let try_one = || -> Result<bool> {
             let (file, page) = (MemoryFile::create()?, page_size());
             file.extend(2 * page as u64)?;
@@ -243,7 +243,7 @@ impl Mapping {
                 again.base().read_volatile() == 1
             })
         };
-        *CAN.get_or_init(|| try_one().unwrap_or(false))
+        CAN.get_or_ask(|| try_one().unwrap_or(false))
     }
 
     /// Whether the file reaches to the last byte of the mapping. If not, a process that touches

@@ -16,6 +16,7 @@ pub mod extents;
 pub mod fence;
 pub mod fork;
 pub mod futex;
+pub mod growing_list;
 pub mod machine;
 pub mod memory;
 pub mod misspelt;

@@ -3,7 +3,7 @@
 //! allocation fails.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A value, or none yet.
@@ -84,6 +84,40 @@ impl<T> Once<T> {
     }
 }
 
+/// The answer to a question about the process or the machine, which is asked at the first use. For
+/// statics: it has no lock, which a child that is forked meanwhile would find taken for ever.
+pub struct Answer(AtomicU8);
+
+const NO: u8 = 1;
+const YES: u8 = 2;
+
+impl Answer {
+    /// Not asked yet.
+    #[allow(clippy::new_without_default, reason = "used for statics")]
+    pub const fn new() -> Answer {
+        Answer(AtomicU8::new(0))
+    }
+
+    /// The answer. Several threads may ask at the same time; the first answer counts for all.
+    #[inline(always)]
+    pub fn get_or_ask(&self, ask: impl FnOnce() -> bool) -> bool {
+        // Acquire: pairs with the Release below; what the question has done has been done.
+        match self.0.load(Ordering::Acquire) {
+            0 => self.ask(ask),
+            known => known == YES,
+        }
+    }
+
+    #[cold]
+    fn ask(&self, ask: impl FnOnce() -> bool) -> bool {
+        let answer = if ask() { YES } else { NO };
+        match self.0.compare_exchange(0, answer, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => answer == YES,
+            Err(first) => first == YES,
+        }
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -102,5 +136,16 @@ mod tests {
             }
         });
         assert_eq!((once.get(), made.into_inner(), once.set(3)), (Some(&7), 1, Err(3)));
+    }
+
+    #[test]
+    fn the_first_answer_counts_for_all() {
+        let answer = Answer::new();
+        // While this thread asks, another one answers.
+        let slow = answer.get_or_ask(|| {
+            assert!(answer.get_or_ask(|| true));
+            false
+        });
+        assert!(slow && answer.get_or_ask(|| false));
     }
 }

@@ -12,14 +12,16 @@
 //! call, each pin executes a fence.
 //!
 //! The process has one list of pins for all contexts, so a thread has one pin however many contexts
-//! it uses.
+//! it uses. A forked child has a copy of the list, and none of the threads that hold the pins:
+//! release_in_child().
 
-use crate::util::once::Once;
+use crate::util::fork::call_in_child;
+use crate::util::growing_list::GrowingList;
+use crate::util::once::Answer;
 use crate::util::own_word::own_word;
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
-use std::sync::{Mutex, PoisonError};
 
 /// One thread's pin: the epoch in which it was taken, or 0 while it is not held. Only its thread
 /// writes the word. The thread stores the epoch and does not increment the word, so that an
@@ -42,18 +44,15 @@ const HIDDEN: usize = usize::MAX;
 /// unmapped.
 static EPOCH: CachePadded<AtomicU64> = CachePadded::new(AtomicU64::new(1));
 
-struct Registry {
-    pins: Mutex<Vec<&'static CachePadded<Pin>>>,
-    /// Whether the kernel offers membarrier(), so that a pin needs no fence.
-    asymmetric: bool,
-}
+static PINS: GrowingList<CachePadded<Pin>> = GrowingList::new();
+/// How many there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-fn registry() -> &'static Registry {
-    static REGISTRY: Once<Registry> = Once::new();
-    REGISTRY.get_or_init(|| Registry {
-        pins: Mutex::new(Vec::new()),
-        asymmetric: register_membarrier(),
-    })
+/// Whether the kernel offers membarrier(), so that a pin needs no fence.
+#[inline(always)]
+fn asymmetric() -> bool {
+    static ASYMMETRIC: Answer = Answer::new();
+    ASYMMETRIC.get_or_ask(register_membarrier)
 }
 
 thread_local! {
@@ -66,9 +65,9 @@ struct Mine(Cell<*const Pin>);
 impl Drop for Mine {
     fn drop(&mut self) {
         quick::set(std::ptr::null());
-        // SAFETY: it is null or one of the registry's pins, which live for ever.
+        // SAFETY: it is null or one of PINS, which live for ever.
         if let Some(pin) = unsafe { self.0.get().as_ref() } {
-            // Release: pairs with the Acquire in adopt(); the next user sees a pin that is not
+            // Release: pairs with the Acquire in free_pin(); the next user sees a pin that is not
             // held.
             pin.taken.store(false, Ordering::Release);
         }
@@ -85,7 +84,7 @@ own_word! {
 /// not offer the fence.
 #[inline(always)]
 pub fn thread_number() -> Option<usize> {
-    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    // SAFETY: it is null or one of PINS, which live for ever.
     unsafe { quick::get().as_ref() }.map(|pin| pin.number)
 }
 
@@ -93,7 +92,7 @@ pub fn thread_number() -> Option<usize> {
 /// whether the thread has a number and may use the short paths.
 #[inline(always)]
 pub fn shown_number() -> Option<usize> {
-    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    // SAFETY: it is null or one of PINS, which live for ever.
     let pin = unsafe { quick::get().as_ref() }?;
     let shown = pin.shown.load(Ordering::Relaxed);
     (shown != HIDDEN).then_some(shown)
@@ -124,7 +123,7 @@ pub fn show_number() {
 /// Gives the calling thread a number, if possible.
 #[cold]
 pub fn number_thread() {
-    if registry().asymmetric && MINE.try_with(|mine| mine.0.get().is_null()).unwrap_or(false) {
+    if asymmetric() && MINE.try_with(|mine| mine.0.get().is_null()).unwrap_or(false) {
         adopt();
     }
 }
@@ -133,7 +132,7 @@ pub fn number_thread() {
 /// call, and must not call quiesce(), which would wait for that call.
 pub fn is_pinned() -> bool {
     let mine = MINE.try_with(|mine| mine.0.get()).unwrap_or(std::ptr::null());
-    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    // SAFETY: it is null or one of PINS, which live for ever.
     unsafe { mine.as_ref() }.is_some_and(|pin| pin.epoch.load(Ordering::Relaxed) != 0)
 }
 
@@ -163,7 +162,7 @@ pub fn pin<'a>() -> Pinned<'a> {
 /// and if the kernel does not offer the fence.
 #[inline(always)]
 pub fn pin_if_known<'a>() -> Option<Pinned<'a>> {
-    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    // SAFETY: it is null or one of PINS, which live for ever.
     unsafe { quick::get().as_ref() }.map(|pin| hold(pin))
 }
 
@@ -185,11 +184,11 @@ fn hold(pin: &Pin) -> Pinned<'_> {
 #[inline(never)]
 fn pin_slowly<'a>() -> Pinned<'a> {
     let known = MINE.try_with(|mine| mine.0.get()).unwrap_or(std::ptr::null());
-    // SAFETY: it is null or one of the registry's pins, which live for ever.
+    // SAFETY: it is null or one of PINS, which live for ever.
     let known = unsafe { known.as_ref() };
     let mut pinned = hold(known.unwrap_or_else(adopt));
     pinned.borrowed = known.is_none() && MINE.try_with(|_| ()).is_err();
-    if !registry().asymmetric {
+    if !asymmetric() {
         fence(Ordering::SeqCst);
     }
     pinned
@@ -214,42 +213,64 @@ impl Drop for Pinned<'_> {
 #[cold]
 #[inline(never)]
 fn adopt() -> &'static Pin {
-    let mut pins = registry().pins.lock().unwrap_or_else(PoisonError::into_inner);
-    // Acquire: pairs with the Release of the thread that gave the pin back.
-    let pin: &'static CachePadded<Pin> =
-        match pins.iter().find(|pin| !pin.taken.load(Ordering::Acquire)) {
-            Some(pin) => pin,
-            None => {
-                let fresh = Pin { number: pins.len(), ..Pin::default() };
-                let pin: &'static CachePadded<Pin> = Box::leak(Box::new(fresh.into()));
-                pins.push(pin);
-                pin
-            }
-        };
-    pin.taken.store(true, Ordering::Relaxed);
+    let pin = free_pin().unwrap_or_else(|| {
+        call_in_child(release_in_child);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let taken = AtomicBool::new(true);
+        PINS.push(Pin { number, taken, ..Pin::default() }.into())
+    });
     pin.shown.store(pin.number, Ordering::Relaxed);
     // A thread that is ending cannot keep the pin, so pin_slowly() gives it back.
     let kept = MINE.try_with(|mine| mine.0.set(&raw const **pin)).is_ok();
-    if kept && registry().asymmetric {
+    if kept && asymmetric() {
         quick::set(&raw const **pin);
     }
     pin
 }
 
+/// Takes the free pin with the smallest number.
+fn free_pin() -> Option<&'static CachePadded<Pin>> {
+    loop {
+        let free = PINS.iter().filter(|pin| !pin.taken.load(Ordering::Relaxed));
+        let pin = free.min_by_key(|pin| pin.number)?;
+        // Acquire: pairs with the Release of the thread that gave the pin back.
+        let taken = pin.taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() {
+            return Some(pin);
+        }
+    }
+}
+
 /// Waits until every pin that is held now has been released. Must not be called while pinned.
 pub fn quiesce() {
     // A thread that pins itself in the new epoch, or in the old one but after the fence, does not
-    // find the address, which was removed before.
+    // find the address, which was removed before. The same holds for a thread whose new pin is not
+    // in the list yet: it pins itself after that.
     let epoch = EPOCH.fetch_add(1, Ordering::SeqCst) + 1;
-    if registry().asymmetric {
+    if asymmetric() {
         insist(|| membarrier(MEMBARRIER_PRIVATE_EXPEDITED));
     }
     fence(Ordering::SeqCst);
-    let pins = registry().pins.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    for pin in pins {
+    for pin in PINS.iter() {
         // Acquire: pairs with the Release of unpinning; the thread's accesses have ended.
         while (1..epoch).contains(&pin.epoch.load(Ordering::Acquire)) {
             std::thread::yield_now();
+        }
+    }
+}
+
+/// Called in a forked child: releases the pins of the parent's other threads. They do not exist in
+/// the child, where quiesce() would wait for them for ever.
+fn release_in_child() {
+    let own = quick::get();
+    for pin in PINS.iter() {
+        // The thread that has called fork() may be pinned if it did so in a signal handler. What it
+        // accesses belongs to its parent's contexts, which the child never unmaps. So its pin may
+        // be released as well.
+        pin.epoch.store(0, Ordering::Relaxed);
+        // Without the kernel's fence `own` is null, and it is unknown which pin is this thread's.
+        if !own.is_null() && !std::ptr::eq(own, &raw const **pin) {
+            pin.taken.store(false, Ordering::Relaxed);
         }
     }
 }
@@ -291,14 +312,14 @@ fn register_membarrier() -> bool {
 
 /// Whether this process takes part in [`global_fence`]; false on kernels before 4.16.
 pub fn joins_global_fence() -> bool {
-    registry().asymmetric
+    asymmetric()
 }
 
 /// Makes every running thread of every process that has joined execute a full fence. False: the
 /// kernel does not offer it.
 pub fn global_fence() -> bool {
     fence(Ordering::SeqCst);
-    registry().asymmetric && membarrier(MEMBARRIER_GLOBAL_EXPEDITED)
+    asymmetric() && membarrier(MEMBARRIER_GLOBAL_EXPEDITED)
 }
 
 #[cfg(test)]
