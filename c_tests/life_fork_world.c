@@ -1,6 +1,6 @@
 /* Broken if this fails: a forked child that makes a world of its own waits for threads that its
- * parent had at the fork, and that the child does not have: for those in the middle of a copy. Such
- * a child never ends.
+ * parent had at the fork, and that the child does not have: for those in the middle of a copy, and
+ * for those that make and end worlds. Such a child never ends.
  * ranks: 1
  */
 #include "test.h"
@@ -47,6 +47,14 @@ static void *copy(void *data)
     return NULL;
 }
 
+static void *make_and_end(void *data)
+{
+    struct parent *parent = data;
+    while (!word_get(&parent->stop))
+        use_own_world();
+    return NULL;
+}
+
 static void fork_beside(struct parent *parent, void *(*work)(void *))
 {
     pthread_t threads[2];
@@ -80,6 +88,7 @@ static void run(llcl_context_t *context)
     parent.context = context;
     CHECK_OK(llcl_region_allocate(context, SIZE, 0, &parent.region));
     fork_beside(&parent, copy);
+    fork_beside(&parent, make_and_end);
     CHECK_OK(llcl_region_free(parent.region));
 }
 
