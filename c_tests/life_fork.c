@@ -30,6 +30,7 @@ struct everything {
     llcl_team_t *team;
     llcl_coll_t *plan;
     uint32_t peer;
+    void *alias;
 };
 
 static void handler(llcl_am_t *message, void *data)
@@ -48,6 +49,7 @@ static void child(llcl_context_t *context, struct everything *all)
     llcl_region_t *region;
     llcl_team_t *team;
     uint64_t word = 0;
+    void *alias;
     alarm(8);
     value.peer = read.peer = add.peer = am.peer = all->peer;
     value.destination = read.source = add.target = remote_at(&all->memory, all->peer, 0);
@@ -72,6 +74,8 @@ static void child(llcl_context_t *context, struct everything *all)
     REFUSED(llcl_peer_alive(context, all->peer));
     REFUSED(llcl_region_allocate(context, 64, 0, &region));
     REFUSED(llcl_region_free(all->memory.region));
+    REFUSED(llcl_region_alias(all->memory.region, 0, 1, NULL, LLCL_ACCESS_READ, &alias));
+    REFUSED(llcl_region_unalias(all->memory.region, all->alias));
     REFUSED(llcl_team_world(context, &team));
     REFUSED(llcl_team_split(all->team, 0, 0, &team));
     REFUSED(llcl_team_free(all->team));
@@ -97,6 +101,7 @@ static void run(llcl_context_t *context)
     CHECK_OK(llcl_team_world(context, &all.team));
     params.team = all.team;
     CHECK_OK(llcl_barrier_init(&params, &all.plan));
+    CHECK_OK(llcl_region_alias(all.memory.region, 0, 1, NULL, LLCL_ACCESS_READ, &all.alias));
     mine = context;
     CHECK(atexit(at_exit) == 0);
     for (round = 0; round < 3; round++) {

@@ -3832,8 +3832,8 @@ llcl_status_t llcl_region_allocate_at(llcl_context_t *context,
  * unmap it. LLCL_OK; LLCL_ERR_INVALID: NULL, size 0, unknown bits in `access`, or `offset` or
  * `address` is no multiple of the page size; LLCL_ERR_RANGE: the part leaves the region, or
  * something is mapped at `address`; LLCL_ERR_UNSUPPORTED: the region was registered;
- * LLCL_ERR_STATE: it was freed; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the kernel does not map it.
- * Any thread may call it.
+ * LLCL_ERR_STATE: it was freed, or this process is a forked child; LLCL_ERR_NO_MEMORY,
+ * LLCL_ERR_SYSTEM: the kernel does not map it. Any thread may call it.
  * From: page-based shared memory (TreadMarks, ArgoDSM, MENPS), which maps a file twice.
  */
 llcl_status_t llcl_region_alias(llcl_region_t *region,
@@ -3849,7 +3849,8 @@ llcl_status_t llcl_region_alias(llcl_region_t *region,
  * `region`: the region of which it is an alias. `alias`: the address from llcl_region_alias. No
  * pending operation and no thread may use it any more.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, or `alias` begins no alias of this region; LLCL_ERR_STATE: the
- * region was freed, and the alias ended with it. Any thread may call it.
+ * region was freed, and the alias ended with it, or this process is a forked child. Any thread may
+ * call it.
  * From: munmap of POSIX.
  */
 llcl_status_t llcl_region_unalias(llcl_region_t *region,

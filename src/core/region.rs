@@ -333,13 +333,18 @@ impl Regions {
         matches!(live, Some(Live { place: Place::Own(_), .. }))
     }
 
+    /// An error in a forked child, which must not take the lock of the table: another thread may
+    /// have held it at the fork.
+    pub fn must_be_own(&self) -> Result<()> {
+        self.routes.gate().must_be_own()
+    }
+
     /// Ends the region. From now on its key is refused, here and at every peer. It waits for the
     /// operations that use the region as their local side. Inside a callback, where waiting is not
     /// possible, it returns RETRY_BUSY if any operation is under way. Calls `on_end` if it has
     /// ended the region, also if a later step has failed. Callbacks that run before that still find
     /// the region's memory.
     pub fn free(&self, key: Key, on_end: impl FnOnce()) -> Result<()> {
-        self.routes.gate().must_be_own()?;
         let waiting_allowed = !in_callback();
         let idle = || {
             !self.poster.has_parked()

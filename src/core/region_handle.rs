@@ -73,12 +73,14 @@ impl RegionHandle {
         regions.unalias(key, at)
     }
 
+    /// The regions of its context, and its key, for calls that change the region.
     fn regions(&self) -> Result<(&Regions, Key)> {
         if !self.is_live() {
             fail!(ERR_STATE, "the region has been freed before, or its context has ended");
         }
         // SAFETY: the region is live, hence its context is, which keeps the handles.
         let handles = unsafe { &*self.handles };
+        handles.regions.must_be_own()?;
         Ok((&handles.regions, Key(self.key.load(Ordering::Relaxed))))
     }
 
