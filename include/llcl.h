@@ -66,7 +66,7 @@
  *   longjmp, the locks that the library holds for it stay locked, and other threads may wait for
  *   them for ever.
  * - fork(). The child must not use what its parent has made. In the child every call with a
- *   context, a region, a team, a plan or a world of the parent answers LLCL_ERR_STATE,
+ *   context, a region, a team, a plan, a message or a world of the parent answers LLCL_ERR_STATE,
  *   llcl_finalize in an exit handler included. The parent's rank goes on. system(), popen() and
  *   posix_spawn() work as without this library. docs/rules.md has the details.
  * - When a peer dies, every operation that is pending on it ends with LLCL_ERR_PEER_DEAD; none
@@ -2451,7 +2451,8 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
  * payload, which are copied during the call; kind is LLCL_AM_MEDIUM, peer is ignored, all else is
  * 0.
  * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
- * message has been answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender
+ * message has been answered or retained before, or is a response, or this process is a forked
+ * child; LLCL_ERR_NO_HANDLER: the sender
  * has no handler of this number (found here only if the sender has been contacted and shares
  * memory with this rank);
  * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
@@ -2471,8 +2472,9 @@ llcl_status_t llcl_am_respond(llcl_am_t *message,
  * returns; NULL if there are none. `size`: how many, at most llcl_peer_info_t::am_medium of the
  * message's sender.
  * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
- * has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
- * thread may call it, in the handler, or later if the message is retained.
+ * has been answered before, or this process is a forked child; LLCL_ERR_INVALID: NULL;
+ * LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
+ * message is retained.
  * From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
  */
 llcl_status_t llcl_am_reply(llcl_am_t *message,
@@ -2485,9 +2487,9 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
  *
  * `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
  * `message` is NULL, was answered or retained before, as many messages are retained as
- * LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the
- * handler returns, so retained messages take no credit from the senders. To be called in the
- * handler, by its thread.
+ * LLCL_AM_RETAINED allows, there is no memory, or this process is a forked child. The message's
+ * slot is free again when the handler returns, so retained messages take no credit from the
+ * senders. To be called in the handler, by its thread.
  * From: the data that a UCX callback may keep (UCS_INPROGRESS).
  */
 llcl_am_t *llcl_am_retain(llcl_am_t *message);
@@ -2498,7 +2500,7 @@ llcl_am_t *llcl_am_retain(llcl_am_t *message);
  * `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
  * context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: the message that a handler got, which the
- * library ends itself. Any thread may call it.
+ * library ends itself, or this process is a forked child. Any thread may call it.
  * From: ucp_am_data_release of UCX.
  */
 llcl_status_t llcl_am_release(llcl_am_t *message);

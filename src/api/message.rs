@@ -102,7 +102,8 @@ pub unsafe extern "C" fn llcl_am_view(
 /// payload, which are copied during the call; kind is LLCL_AM_MEDIUM, peer is ignored, all else is
 /// 0.
 /// LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
-/// message has been answered or retained before, or is a response; LLCL_ERR_NO_HANDLER: the sender
+/// message has been answered or retained before, or is a response, or this process is a forked
+/// child; LLCL_ERR_NO_HANDLER: the sender
 /// has no handler of this number (found here only if the sender has been contacted and shares
 /// memory with this rank);
 /// LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
@@ -180,8 +181,9 @@ unsafe fn respond(message: *mut llcl_am_t, params: *const llcl_am_params_t) -> l
 /// returns; NULL if there are none. `size`: how many, at most llcl_peer_info_t::am_medium of the
 /// message's sender.
 /// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
-/// has been answered before; LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any
-/// thread may call it, in the handler, or later if the message is retained.
+/// has been answered before, or this process is a forked child; LLCL_ERR_INVALID: NULL;
+/// LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
+/// message is retained.
 /// From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_reply(
@@ -205,9 +207,9 @@ pub unsafe extern "C" fn llcl_am_reply(
 ///
 /// `message`: as the handler got it. Returns the copy, to be ended by llcl_am_release; NULL if
 /// `message` is NULL, was answered or retained before, as many messages are retained as
-/// LLCL_AM_RETAINED allows, or there is no memory. The message's slot is free again when the
-/// handler returns, so retained messages take no credit from the senders. To be called in the
-/// handler, by its thread.
+/// LLCL_AM_RETAINED allows, there is no memory, or this process is a forked child. The message's
+/// slot is free again when the handler returns, so retained messages take no credit from the
+/// senders. To be called in the handler, by its thread.
 /// From: the data that a UCX callback may keep (UCS_INPROGRESS).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am_t {
@@ -223,7 +225,7 @@ pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am
 /// `message`: from llcl_am_retain; ended by this call, which must come before llcl_finalize of the
 /// context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: the message that a handler got, which the
-/// library ends itself. Any thread may call it.
+/// library ends itself, or this process is a forked child. Any thread may call it.
 /// From: ucp_am_data_release of UCX.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_release(message: *mut llcl_am_t) -> llcl_status_t {

@@ -127,6 +127,12 @@ impl Message {
         unsafe { &*self.post }
     }
 
+    /// An error in a forked child, which has a copy of the message. The parent answers it.
+    #[inline(always)]
+    fn must_be_own(&self) -> Result<()> {
+        self.post().routes.gate().must_be_own()
+    }
+
     /// The received frame.
     #[inline(always)]
     pub fn arrived(&self) -> &Arrived {
@@ -175,6 +181,7 @@ impl Message {
     /// # Safety
     /// `data` is valid for reading `size` bytes.
     pub unsafe fn reply(&self, data: *const u8, size: usize) -> Result<()> {
+        self.must_be_own()?;
         if !self.wants_reply() {
             return Ok(());
         }
@@ -198,6 +205,7 @@ impl Message {
     /// Sends a response: a message that runs a handler at the requester. `kind` of the frame is
     /// MEDIUM; this function sets its tag.
     pub fn respond(&self, frame: &Frame) -> Result<()> {
+        self.must_be_own()?;
         if self.arrived.response {
             fail!(ERR_STATE, "the message is a response, expected a request");
         }
@@ -229,6 +237,10 @@ impl Message {
     fn respond_freely(&self, send: impl FnOnce(&AmSender, u32) -> bool) -> bool {
         // Without a tag only the handler's thread changes the state, see reply().
         if self.arrived.response || self.arrived.tag() != 0 || self.is(u8::MAX) {
+            return false;
+        }
+        // In a forked child respond() reports the error.
+        if !self.post().routes.gate().is_open() {
             return false;
         }
         let sent = send(self.post(), self.arrived.source());
@@ -281,6 +293,7 @@ impl Message {
 /// Retains a message: makes a copy that outlives the handler and has the right to answer. The copy
 /// has copies of the header and of a MEDIUM payload.
 pub fn retain(message: &Message) -> Result<*mut Message> {
+    message.must_be_own()?;
     let answered = message.is(RESPONDED) || message.wants_reply() && message.is(ANSWERED);
     if answered || message.is(COPY) || message.note(RETAINED) & RETAINED != 0 {
         fail!(ERR_STATE, "the message has been answered or retained before");
@@ -333,7 +346,9 @@ pub fn retain(message: &Message) -> Result<*mut Message> {
 /// It is a live message. If it is from retain(), no thread uses it any more.
 pub unsafe fn release(message: *mut Message) -> Result<()> {
     // SAFETY: as the caller promises.
-    if !unsafe { &*message }.is(COPY) {
+    let live = unsafe { &*message };
+    live.must_be_own()?;
+    if !live.is(COPY) {
         fail!(ERR_STATE, "the message is not retained, expected one from llcl_am_retain");
     }
     // SAFETY: it is from retain(), and as the caller promises.
