@@ -67,8 +67,9 @@
  *   them for ever.
  * - fork(). The child must not use what its parent has made. In the child every call with a
  *   context, a region, a team, a plan, a message or a world of the parent answers LLCL_ERR_STATE,
- *   llcl_finalize in an exit handler included. The parent's rank goes on. system(), popen() and
- *   posix_spawn() work as without this library. docs/rules.md has the details.
+ *   llcl_finalize in an exit handler included. A child that is forked inside a callback or handler
+ *   must not return from it. The parent's rank goes on. system(), popen() and posix_spawn() work
+ *   as without this library. docs/rules.md has the details.
  * - When a peer dies, every operation that is pending on it ends with LLCL_ERR_PEER_DEAD; none
  *   hangs.
  */

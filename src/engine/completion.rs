@@ -3,6 +3,7 @@
 use crate::engine::user_function;
 use crate::fail;
 use crate::transport::waiters::Waiters;
+use crate::util::fork::call_in_child;
 use crate::util::narrow::narrow;
 use crate::util::own_word::own_word;
 use crate::util::status::{Result, Status};
@@ -12,6 +13,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+mod in_child;
 mod of_thread;
 
 pub use of_thread::{
@@ -270,6 +272,7 @@ fn mine<'a>() -> &'a Trampoline {
 #[cold]
 #[inline(never)]
 fn first_use<'a>() -> &'a Trampoline {
+    call_in_child(in_child::forbid_return);
     TRAMPOLINE.with(|trampoline| known::set(trampoline));
     // SAFETY: as in mine(), and not null.
     unsafe { &*known::get() }
@@ -334,7 +337,7 @@ pub fn enter_response(function: *const c_void, call: impl FnOnce()) {
 pub fn has_room(count: usize) -> bool {
     let fits = |t: &Trampoline| t.place().is_some() && t.count.get() + count <= WAITING;
     let t = mine();
-    !t.is_running() || fits(t)
+    !t.is_running() || t.has_forked() || fits(t)
 }
 
 /// Fails inside a callback. To be called by functions that wait.
@@ -391,7 +394,7 @@ impl Trampoline {
 
     #[inline(never)]
     fn run_waiting(&self) {
-        while self.count.get() > 0
+        while self.has_waiting()
             && let Some(waiting) = self.place()
         {
             let at = self.first.get();
@@ -416,7 +419,7 @@ impl Trampoline {
     fn defer(&self, callback: Call) -> bool {
         let Some(waiting) = self.place() else { return false };
         let count = self.count.get();
-        if count == WAITING {
+        if count >= WAITING {
             return false;
         }
         waiting[(self.first.get() + count) % WAITING].set(MaybeUninit::new(callback));

@@ -19,16 +19,29 @@ struct Unwinds<F: Fn() -> *const c_void>(F);
 impl<F: Fn() -> *const c_void> Drop for Unwinds<F> {
     #[cold]
     fn drop(&mut self) {
-        let text = format!(
-            "libllcl: {} was left by an exception, pthread_exit or cancellation, expected it to return; \
-             the process ends\n",
+        end_process(&format!(
+            "{} was left by an exception, pthread_exit or cancellation, expected it to return; the \
+             process ends",
             describe((self.0)())
-        );
-        // SAFETY: the text is valid for reading. The result does not matter, since the process
-        // ends.
-        unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
-        std::process::abort();
+        ));
     }
+}
+
+/// Ends a child that was forked inside this function of the user, and has returned from it.
+#[cold]
+pub fn end_child(function: *const c_void) -> ! {
+    end_process(&format!(
+        "{} has returned in a child that was forked inside it, expected exit or exec: see \
+         docs/rules.md; the child ends",
+        describe(function)
+    ))
+}
+
+fn end_process(why: &str) -> ! {
+    let text = format!("libllcl: {why}\n");
+    // SAFETY: the text is valid for reading. The result does not matter, since the process ends.
+    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+    std::process::abort();
 }
 
 /// The function's name and object, as far as the symbols name them.
