@@ -126,7 +126,7 @@ impl Asynchronous {
         start: Start,
         same: impl Fn(&Entry) -> bool,
     ) -> Option<Result<()>> {
-        let (at, plan) = {
+        let (at, plan, before) = {
             let mut state = self.open();
             if state.working {
                 return None;
@@ -138,11 +138,12 @@ impl Asynchronous {
             if !plan.may_start() {
                 return Some(Err(Error::bare(Status::RETRY_BUSY)));
             }
+            let before = (cache.calls, entry.used);
             cache.calls += 1;
             entry.used = cache.calls;
             entry.rounds += 1;
             *starting += 1;
-            (at, plan)
+            (at, plan, before)
         };
         services.counts.plans_found.up();
         // The lock is not held here, since a round that ends at once calls functions of the user.
@@ -150,8 +151,13 @@ impl Asynchronous {
         let mut state = self.open();
         state.starting -= 1;
         if started.is_err() {
-            // `at` is still right, since no entry leaves the cache while `starting` is not 0.
-            state.cache.entries[at].rounds -= 1;
+            // The call has not happened, so the order of the calls and the turns of the plans are
+            // as before it. No other call has come meanwhile: no round has begun whose completion
+            // could have made one. `at` is still right, since no entry leaves the cache while
+            // `starting` is not 0.
+            let cache = &mut state.cache;
+            cache.entries[at].rounds -= 1;
+            (cache.calls, cache.entries[at].used) = before;
         }
         Some(started)
     }
