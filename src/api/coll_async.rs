@@ -19,7 +19,9 @@
 //! other calls: a call without a kept plan, a v form (in which the ranks vote, as in the
 //! blocking forms), and every call that is made while that thread works. A team has one such thread
 //! at a time, which ends when it has nothing to do. Errors that it finds, a difference between
-//! ranks included, are reported by the completion's status. The functions of the team that wait
+//! ranks included, are reported by the completion's status. So is the failure of a kept plan: the
+//! plan stays, and the completions of all further calls with it report the status with which a
+//! round of it has failed, until other plans have displaced it. The functions of the team that wait
 //! (the _init functions, the blocking forms, llcl_team_split, llcl_team_free) begin when that
 //! thread has prepared the calls before them. llcl_finalize waits LLCL_FINALIZE_MS for calls that
 //! are not prepared, and then ends them with LLCL_ERR_CANCELED.
@@ -43,9 +45,9 @@ use crate::coll::problem::Operation;
 /// callback, while the thread holds 64 callbacks back (see the conventions); LLCL_ERR_INVALID:
 /// NULL, a value that is not allowed, or `on_complete` is llcl_no_completion();
 /// LLCL_ERR_STATE: the team was freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no
-/// thread can be started; LLCL_ERR_KEY, LLCL_ERR_RANGE, LLCL_ERR_PEER_DEAD: as
-/// llcl_coll_start_with. The completion may also report what llcl_barrier_init and llcl_coll_wait
-/// answer, and LLCL_ERR_CANCELED.
+/// thread can be started, or a copy would exceed LLCL_COLL_MEMORY; LLCL_ERR_KEY, LLCL_ERR_RANGE: as
+/// llcl_coll_start_with. The completion may also report what llcl_barrier_init, llcl_coll_start and
+/// llcl_coll_wait answer, and LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback, but threads of one rank must not call collective
 /// functions of one team at the same time. The conventions say on which thread the completion
 /// fires.

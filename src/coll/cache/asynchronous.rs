@@ -148,9 +148,10 @@ impl Asynchronous {
         services.counts.plans_found.up();
         // The lock is not held here, since a round that ends at once calls functions of the user.
         let started = start_plan(&plan, &start);
+        let failed = started.as_ref().err().and_then(|_| plan.trouble());
         let mut state = self.open();
         state.starting -= 1;
-        if started.is_err() {
+        if started.is_err() && failed.is_none() {
             // The call has not happened, so the order of the calls and the turns of the plans are
             // as before it. No other call has come meanwhile: no round has begun whose completion
             // could have made one. `at` is still right, since no entry leaves the cache while
@@ -159,7 +160,14 @@ impl Asynchronous {
             cache.entries[at].rounds -= 1;
             (cache.calls, cache.entries[at].used) = before;
         }
-        Some(started)
+        drop(state);
+        Some(failed.map_or(started, |status| {
+            // A rank that did not know yet that the plan has failed has begun this round. So the
+            // call counts here too, and its completion tells of the failure.
+            // SAFETY: the caller keeps the target of the completion until it fires.
+            unsafe { services.fire(&start.completion, status) };
+            Ok(())
+        }))
     }
 
     /// Puts the operation on the list, and starts the thread if it does not run.

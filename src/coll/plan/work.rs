@@ -222,7 +222,7 @@ impl Plan {
 
     /// The reason why the plan cannot continue: it has failed, or a rank has died or left early.
     #[inline]
-    pub(super) fn trouble(&self) -> Option<Status> {
+    pub fn trouble(&self) -> Option<Status> {
         let own = &self.stage.members[self.stage.me].session;
         let deaths = self.services.routes.deaths();
         // During finalize, ranks that leave are not dead.
