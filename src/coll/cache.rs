@@ -82,7 +82,6 @@ impl Cache {
     /// repeat them.
     pub fn run(&mut self, team: &Team, mut asked: Asked, call: Option<Call>) -> Result<()> {
         asked.flags |= REBIND;
-        asked.depth = 1;
         let at = self.obtain(team, &asked)?;
         let entry = &mut self.entries[at];
         let plan = &entry.plans[0];

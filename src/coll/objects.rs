@@ -3,7 +3,7 @@
 //! and does not access freed memory.
 
 use crate::coll::cache::{Asynchronous, Cache, Call, Start};
-use crate::coll::plan::asked::{Asked, Form};
+use crate::coll::plan::asked::{Asked, Form, REBIND};
 use crate::coll::plan::make::make;
 use crate::coll::plan::{About, Plan};
 use crate::coll::problem::Operation;
@@ -260,11 +260,13 @@ impl TeamHandle {
             return done;
         }
         live.in_order()?;
-        let asked = asked();
+        // A blocking call has one round, and names its buffers.
+        let mut asked = Asked { depth: 1, ..asked() };
         if Cache::keeps(services) {
             return cache.run(&live.team, asked, call.map(|(call, _)| call));
         }
         drop(cache);
+        asked.flags &= !REBIND;
         let plan = make(&live.team, &asked)?;
         let ended = plan.start().and_then(|()| plan.wait(None));
         Plan::free(&plan)?;
