@@ -121,11 +121,15 @@ pub unsafe extern "C" fn llcl_team_create(
     })
 }
 
-/// Ends a team. Its plans stay valid. Local: the call does not wait for the other ranks.
+/// Ends a team. Its plans stay valid. The call waits until the calls llcl_X_async of the team have
+/// ended at this rank. They may need that other ranks make theirs, so a rank that must not wait for
+/// others awaits the completions first. The call waits for nothing else of other ranks.
 ///
-/// `team`: ended by this call, except the team of all ranks, which ends with the context.
+/// `team`: ended by this call, except the team of all ranks, which ends with the context and for
+/// which the call does not wait.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (see the conventions on
-/// handles). No other thread may use the team at the same time.
+/// handles), or the call is made inside a callback. No other thread may use the team at the same
+/// time.
 /// From: MPI_Comm_free.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_free(team: *mut llcl_team_t) -> llcl_status_t {
