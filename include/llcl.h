@@ -2581,11 +2581,15 @@ llcl_status_t llcl_team_create(llcl_context_t *context,
                                llcl_team_t **team);
 
 /**
- * Ends a team. Its plans stay valid. Local: the call does not wait for the other ranks.
+ * Ends a team. Its plans stay valid. The call waits until the calls llcl_X_async of the team have
+ * ended at this rank. They may need that other ranks make theirs, so a rank that must not wait for
+ * others awaits the completions first. The call waits for nothing else of other ranks.
  *
- * `team`: ended by this call, except the team of all ranks, which ends with the context.
+ * `team`: ended by this call, except the team of all ranks, which ends with the context and for
+ * which the call does not wait.
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_STATE: it was freed before (see the conventions on
- * handles). No other thread may use the team at the same time.
+ * handles), or the call is made inside a callback. No other thread may use the team at the same
+ * time.
  * From: MPI_Comm_free.
  */
 llcl_status_t llcl_team_free(llcl_team_t *team);
@@ -3238,6 +3242,11 @@ llcl_status_t llcl_exscan_init(const llcl_coll_params_t *params,
  * only, for instance because of an invalid buffer, the plan that the others have kept fails. Their
  * calls, and all further such calls, answer the status of the refusal until other plans have
  * displaced the plan. Third, `engine` has an effect only in the call that makes the plan.
+ * A kept plan takes memory, and copies of the buffers that peers do not map. If a call needs more
+ * than LLCL_COLL_MEMORY leaves, its team first frees the copies of the plans that it keeps for
+ * calls of the same chapter, or these plans themselves. LLCL_ERR_NO_MEMORY then means that other
+ * memory is in the way: the plans of the program, of other teams (until llcl_team_free) and of the
+ * other chapter. A smaller LLCL_COLL_CACHE keeps fewer plans.
  */
 
 /**
@@ -3876,15 +3885,17 @@ llcl_status_t llcl_region_unalias(llcl_region_t *region,
  * be under way; 0 counts as 1. While such a call waits for its plan, `depth` more are accepted.
  *
  * A team keeps as many of their plans as LLCL_COLL_CACHE says, apart from the plans of the
- * blocking forms; so a nonblocking call must not be matched with a blocking one. If the plan of a
- * call is kept, the calling thread starts it. A thread of the library, `llcl-coll`, prepares all
- * other calls: a call without a kept plan, a v form (in which the ranks vote, as in the
- * blocking forms), and every call that is made while that thread works. A team has one such thread
- * at a time, which ends when it has nothing to do. Errors that it finds, a difference between
- * ranks included, are reported by the completion's status. The functions of the team that wait
- * (the _init functions, the blocking forms, llcl_team_split, llcl_team_free) begin when that
- * thread has prepared the calls before them. llcl_finalize waits LLCL_FINALIZE_MS for calls that
- * are not prepared, and then ends them with LLCL_ERR_CANCELED.
+ * blocking forms; so a nonblocking call must not be matched with a blocking one. It frees their
+ * memory as that of those plans. If the plan of a call is kept, the calling thread starts it. A
+ * thread of the library, `llcl-coll`, prepares all other calls: a call without a kept plan, a v
+ * form (in which the ranks vote, as in the blocking forms), and every call that is made while that
+ * thread works. A team has one such thread at a time, which ends when it has nothing to do. Errors
+ * that it finds, a difference between ranks included, are reported by the completion's status. So
+ * is the failure of a kept plan: the plan stays, and the completions of all further calls with it
+ * report the status with which a round of it has failed, until other plans have displaced it. The
+ * functions of the team that wait (the _init functions, the blocking forms, llcl_team_split,
+ * llcl_team_free) begin when that thread has prepared the calls before them. llcl_finalize waits
+ * LLCL_FINALIZE_MS for calls that are not prepared, and then ends them with LLCL_ERR_CANCELED.
  *
  * From: the nonblocking collectives of MPI 3.0, section 5.12, with a completion in place of the
  * request, and a depth.
@@ -3900,9 +3911,9 @@ llcl_status_t llcl_region_unalias(llcl_region_t *region,
  * callback, while the thread holds 64 callbacks back (see the conventions); LLCL_ERR_INVALID:
  * NULL, a value that is not allowed, or `on_complete` is llcl_no_completion();
  * LLCL_ERR_STATE: the team was freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no
- * thread can be started; LLCL_ERR_KEY, LLCL_ERR_RANGE, LLCL_ERR_PEER_DEAD: as
- * llcl_coll_start_with. The completion may also report what llcl_barrier_init and llcl_coll_wait
- * answer, and LLCL_ERR_CANCELED.
+ * thread can be started, or a copy would exceed LLCL_COLL_MEMORY; LLCL_ERR_KEY, LLCL_ERR_RANGE: as
+ * llcl_coll_start_with. The completion may also report what llcl_barrier_init, llcl_coll_start and
+ * llcl_coll_wait answer, and LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback, but threads of one rank must not call collective
  * functions of one team at the same time. The conventions say on which thread the completion
  * fires.

@@ -14,17 +14,17 @@
 //! be under way; 0 counts as 1. While such a call waits for its plan, `depth` more are accepted.
 //!
 //! A team keeps as many of their plans as LLCL_COLL_CACHE says, apart from the plans of the
-//! blocking forms; so a nonblocking call must not be matched with a blocking one. If the plan of a
-//! call is kept, the calling thread starts it. A thread of the library, `llcl-coll`, prepares all
-//! other calls: a call without a kept plan, a v form (in which the ranks vote, as in the
-//! blocking forms), and every call that is made while that thread works. A team has one such thread
-//! at a time, which ends when it has nothing to do. Errors that it finds, a difference between
-//! ranks included, are reported by the completion's status. So is the failure of a kept plan: the
-//! plan stays, and the completions of all further calls with it report the status with which a
-//! round of it has failed, until other plans have displaced it. The functions of the team that wait
-//! (the _init functions, the blocking forms, llcl_team_split, llcl_team_free) begin when that
-//! thread has prepared the calls before them. llcl_finalize waits LLCL_FINALIZE_MS for calls that
-//! are not prepared, and then ends them with LLCL_ERR_CANCELED.
+//! blocking forms; so a nonblocking call must not be matched with a blocking one. It frees their
+//! memory as that of those plans. If the plan of a call is kept, the calling thread starts it. A
+//! thread of the library, `llcl-coll`, prepares all other calls: a call without a kept plan, a v
+//! form (in which the ranks vote, as in the blocking forms), and every call that is made while that
+//! thread works. A team has one such thread at a time, which ends when it has nothing to do. Errors
+//! that it finds, a difference between ranks included, are reported by the completion's status. So
+//! is the failure of a kept plan: the plan stays, and the completions of all further calls with it
+//! report the status with which a round of it has failed, until other plans have displaced it. The
+//! functions of the team that wait (the _init functions, the blocking forms, llcl_team_split,
+//! llcl_team_free) begin when that thread has prepared the calls before them. llcl_finalize waits
+//! LLCL_FINALIZE_MS for calls that are not prepared, and then ends them with LLCL_ERR_CANCELED.
 //!
 //! From: the nonblocking collectives of MPI 3.0, section 5.12, with a completion in place of the
 //! request, and a depth.

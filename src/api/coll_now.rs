@@ -14,6 +14,11 @@
 //! only, for instance because of an invalid buffer, the plan that the others have kept fails. Their
 //! calls, and all further such calls, answer the status of the refusal until other plans have
 //! displaced the plan. Third, `engine` has an effect only in the call that makes the plan.
+//! A kept plan takes memory, and copies of the buffers that peers do not map. If a call needs more
+//! than LLCL_COLL_MEMORY leaves, its team first frees the copies of the plans that it keeps for
+//! calls of the same chapter, or these plans themselves. LLCL_ERR_NO_MEMORY then means that other
+//! memory is in the way: the plans of the program, of other teams (until llcl_team_free) and of the
+//! other chapter. A smaller LLCL_COLL_CACHE keeps fewer plans.
 
 use crate::api::coll::now;
 use crate::api::guard::{given, guard};

@@ -71,11 +71,11 @@ impl Cache {
     /// find the plan too, but its search takes about as long as a small round.
     #[inline]
     pub fn repeat(&mut self, team: &Team, call: &Call, places: [Address; 2]) -> Option<Result<()>> {
-        let entry = self.entries.iter_mut().find(|entry| entry.call.as_ref() == Some(call))?;
+        let at = self.entries.iter().position(|entry| entry.call.as_ref() == Some(call))?;
         self.calls += 1;
-        entry.used = self.calls;
+        self.entries[at].used = self.calls;
         team.services.counts.plans_found.up();
-        Some(entry.run(places))
+        Some(self.run_round(at, places))
     }
 
     /// Runs an operation. Collective over the team. `call`: the parameters, if later calls may
@@ -90,7 +90,23 @@ impl Cache {
         if let Some(function) = asked.function {
             plan.use_function(function, asked.function_data);
         }
-        entry.run([asked.send, asked.receive])
+        self.run_round(at, [asked.send, asked.receive])
+    }
+
+    #[inline]
+    fn run_round(&self, at: usize, places: [Address; 2]) -> Result<()> {
+        let plan = &self.entries[at].plans[0];
+        let started = with_room(|| plan.start_with(places), || self.discard_copies());
+        // Other ranks have begun this round, or will begin it. The failure of the plan informs
+        // them.
+        started.inspect_err(|error| plan.refuse(error.status))?;
+        plan.wait(None)
+    }
+
+    /// Frees the copies of buffers that idle plans keep for their next rounds. Local: which buffers
+    /// are copied differs from rank to rank.
+    fn discard_copies(&self) {
+        self.entries.iter().flat_map(|entry| &entry.plans).for_each(|plan| plan.discard_copies());
     }
 
     /// The index of the entry for these parameters, which is made if there is none. Collective.
@@ -116,7 +132,7 @@ impl Cache {
     /// Makes an entry, and then evicts another one if the cache is full. make() succeeds at all
     /// ranks or at none, so the caches of all ranks stay alike.
     fn make(&mut self, team: &Team, asked: &Asked, alike: Alike) -> Result<usize> {
-        let plans = vec![make(team, asked)?];
+        let plans = vec![self.make_plan(team, asked)?];
         if self.entries.len() as u64 >= team.services.config.coll_cache.max(1) {
             let oldest =
                 (0..self.entries.len()).min_by_key(|at| self.entries[*at].used).unwrap_or(0);
@@ -126,6 +142,18 @@ impl Cache {
         let (depth, rounds) = (asked.depth(), 0);
         self.entries.push(Entry { alike, call: None, tables, plans, depth, rounds, used: 0 });
         Ok(self.entries.len() - 1)
+    }
+
+    /// Makes a plan. If a rank has no memory for it, make() reports that at all ranks. So all of
+    /// them free the plans of the cache, and try once more.
+    fn make_plan(&mut self, team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
+        match make(team, asked) {
+            Err(error) if error.status == Status::ERR_NO_MEMORY && !self.entries.is_empty() => {
+                self.entries.drain(..).try_for_each(Entry::free)?;
+                make(team, asked)
+            }
+            made => made,
+        }
     }
 
     /// The index of an entry that fits the call of every rank; None: there is none. Collective.
@@ -169,7 +197,21 @@ impl Cache {
     /// Frees all plans at this rank.
     pub fn free(&mut self) -> Result<()> {
         self.voting.take().map_or(Ok(()), |voting| Plan::free(&voting))?;
-        self.entries.drain(..).try_for_each(|entry| entry.free())
+        self.entries.drain(..).try_for_each(Entry::free)
+    }
+}
+
+/// Calls `start`, which starts a round. If there is no memory for copies of its buffers, calls
+/// `give_back`, which frees copies that are not in use, and tries again.
+#[inline]
+fn with_room(start: impl Fn() -> Result<()>, give_back: impl Fn()) -> Result<()> {
+    match start() {
+        Err(error) if error.status == Status::ERR_NO_MEMORY => {
+            give_back();
+            // A start that fails may have allocated the first of its two copies.
+            start().inspect_err(|_| give_back())
+        }
+        started => started,
     }
 }
 
@@ -200,16 +242,6 @@ fn by_vote(words: usize, [send, receive]: [Address; 2]) -> Asked {
 }
 
 impl Entry {
-    #[inline]
-    fn run(&self, places: [Address; 2]) -> Result<()> {
-        let plan = &self.plans[0];
-        let started = plan.start_with(places);
-        // Other ranks have begun this round, or will begin it. The failure of the plan informs
-        // them.
-        started.inspect_err(|error| plan.refuse(error.status))?;
-        plan.wait(None)
-    }
-
     fn free(self) -> Result<()> {
         self.plans.iter().try_for_each(|plan| {
             plan.wait_until_idle()?;

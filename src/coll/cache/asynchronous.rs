@@ -6,7 +6,7 @@
 //! owns the cache, and every further call is put on the list. So all ranks use boards and plans in
 //! one order. The thread ends when the list is empty.
 
-use super::{Cache, Call, Entry};
+use super::{Cache, Call, Entry, with_room};
 use crate::coll::plan::asked::{Asked, Form, REBIND};
 use crate::coll::plan::compare::{Alike, alike};
 use crate::coll::plan::make::make;
@@ -147,7 +147,8 @@ impl Asynchronous {
         };
         services.counts.plans_found.up();
         // The lock is not held here, since a round that ends at once calls functions of the user.
-        let started = start_plan(&plan, &start);
+        let started =
+            with_room(|| start_plan(&plan, &start), || self.open().cache.discard_copies());
         let failed = started.as_ref().err().and_then(|_| plan.trouble());
         let mut state = self.open();
         state.starting -= 1;
@@ -224,7 +225,8 @@ impl Asynchronous {
                 let start = Start { places, completion: *completion, function };
                 // Other ranks have begun this round, or will begin it. The failure of the plan
                 // informs them.
-                start_plan(&plan, &start).inspect_err(|error| plan.refuse(error.status))
+                with_room(|| start_plan(&plan, &start), || cache.discard_copies())
+                    .inspect_err(|error| plan.refuse(error.status))
             });
             if let Err(error) = started {
                 let leaving = team.services.must_stay().is_err();

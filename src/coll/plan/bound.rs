@@ -14,10 +14,9 @@ use crate::coll::runner::shared::{Combiner, Reduction};
 use crate::coll::touched::Touched;
 use crate::fail;
 use crate::transport::address::Address;
-use crate::util::once::Once;
 use crate::util::status::{Result, Status};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// The buffers of one plan. The starting thread writes all words between two rounds, and the thread
 /// that ends the round reads them. The counters of rounds order these accesses.
@@ -34,10 +33,29 @@ struct Side {
     offset: AtomicU64,
     /// Whether peers use the copy, since they do not map the user's buffer.
     copied: AtomicBool,
-    copy: Once<Block>,
+    /// From Box::into_raw; null: there is none. It changes only between two rounds, while no other
+    /// thread uses it.
+    copy: AtomicPtr<Block>,
 }
 
 impl Side {
+    /// The copy, if there is one.
+    fn copy(&self) -> Option<Block> {
+        // SAFETY: null, or the box of keep_copy(), which no thread frees while another one looks.
+        // Acquire: pairs with keep_copy().
+        unsafe { self.copy.load(Ordering::Acquire).as_ref() }.copied()
+    }
+
+    fn keep_copy(&self, copy: Block) {
+        self.copy.store(Box::into_raw(Box::new(copy)), Ordering::Release);
+    }
+
+    fn take_copy(&self) -> Option<Block> {
+        let copy = self.copy.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        // SAFETY: keep_copy() has boxed it, and the swap gives it to one thread only.
+        (!copy.is_null()).then(|| *unsafe { Box::from_raw(copy) })
+    }
+
     fn place(&self) -> Address {
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
         Address { key: load(&self.key), offset: load(&self.offset) }
@@ -48,6 +66,12 @@ impl Side {
     }
 }
 
+impl Drop for Side {
+    fn drop(&mut self) {
+        self.take_copy();
+    }
+}
+
 impl Bound {
     /// For buffers that lie at `places` at first.
     pub(super) fn new(touched: Touched, places: [Address; 2]) -> Bound {
@@ -55,7 +79,7 @@ impl Bound {
             key: AtomicU64::new(place.key),
             offset: AtomicU64::new(place.offset),
             copied: AtomicBool::new(false),
-            copy: Once::new(),
+            copy: AtomicPtr::default(),
         });
         Bound { touched, sides, checked: AtomicBool::new(false) }
     }
@@ -68,7 +92,7 @@ impl Bound {
 
     /// Bytes of the copies, which the plan keeps.
     pub(super) fn copied(&self) -> u64 {
-        self.sides.iter().filter_map(|side| side.copy.get()).map(|copy| copy.bytes).sum()
+        self.sides.iter().filter_map(Side::copy).map(|copy| copy.bytes).sum()
     }
 }
 
@@ -118,8 +142,10 @@ impl Plan {
         let found = sides(&self.services, &bound.touched, places)?;
         let copied = found.map(|(_, own)| own.is_some_and(|own| !own.mapped));
         for at in (0..2).filter(|at| copied[*at]) {
-            let allocate = || self.arena.allocate(found[at].0, 0);
-            bound.sides[at].copy.get_or_try_init(allocate)?;
+            let side = &bound.sides[at];
+            if side.copy().is_none() {
+                side.keep_copy(self.arena.allocate(found[at].0, 0)?);
+            }
         }
         // From here on nothing fails.
         let own = &self.stage.members[self.stage.me].memory;
@@ -127,7 +153,7 @@ impl Plan {
             side.key.store(places[at].key, Ordering::Relaxed);
             side.offset.store(places[at].offset, Ordering::Relaxed);
             side.copied.store(copied[at], Ordering::Relaxed);
-            let copy = side.copy.get().filter(|_| copied[at]);
+            let copy = side.copy().filter(|_| copied[at]);
             if let Memory::Bound(binding, _) = own[at] {
                 // SAFETY: the binding lies in this rank's block, which stays as long as the plan.
                 unsafe { &*binding }.store(copy.map_or(places[at], |copy| copy.place));
@@ -158,7 +184,7 @@ impl Plan {
 
     /// Copies blocks between the user's buffer and its copy; nothing if there is no copy.
     fn copy_side(&self, side: &Side, blocks: &[problem::Block], inwards: bool) -> Result<()> {
-        let Some(copy) = side.copy.get().filter(|_| side.is_copied()) else { return Ok(()) };
+        let Some(copy) = side.is_copied().then(|| side.copy()).flatten() else { return Ok(()) };
         let bounce = |block: &problem::Block| Bounce::of(side.place(), copy.address, block);
         if !self.bounce(blocks.iter().map(bounce), inwards) {
             fail!(ERR_KEY, "the region of a buffer was freed");
@@ -166,12 +192,16 @@ impl Plan {
         Ok(())
     }
 
-    /// Frees the copies. After a failed round they stay, since a thread of another rank may still
-    /// access them.
-    pub(super) fn discard_copies(&self) {
+    /// Frees the copies. The next start allocates those that it needs. Does nothing while a round
+    /// is under way, and after a failed round, since a thread of another rank may still access
+    /// them.
+    pub fn discard_copies(&self) {
         let ended_well =
             self.outcome.load(Ordering::Relaxed) == Status::OK.0 && self.trouble().is_none();
-        let sides = self.bound.iter().flat_map(|bound| &bound.sides).filter(|_| ended_well);
-        sides.filter_map(|side| side.copy.get()).for_each(|copy| self.arena.discard(*copy));
+        let Some(bound) = self.bound.as_ref().filter(|_| ended_well && self.may_start()) else {
+            return;
+        };
+        bound.checked.store(false, Ordering::Relaxed);
+        bound.sides.iter().filter_map(Side::take_copy).for_each(|copy| self.arena.discard(copy));
     }
 }
