@@ -57,6 +57,18 @@ template <auto Post, class Params, class F> static void until_accepted(llcl_cont
     CHECK(answer == LLCL_OK);
 }
 
+static void collectives(llcl_context_t *context)
+{
+    std::atomic<std::uint64_t> ends = 0;
+    llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
+    CHECK(llcl_team_world(context, &params.team) == LLCL_OK);
+    for (int i = 0; i < 10; i++) {
+        llcl_status_t answer = llcl::post<llcl_barrier_async>(params, [&ends](llcl_status_t status) { ends += status == LLCL_OK; });
+        CHECK(answer == LLCL_OK);
+        wait_for(context, ends, (std::uint64_t)i + 1);
+    }
+}
+
 static void lambdas(llcl_context_t *context, const llcl_read_params_t &read)
 {
     std::atomic<std::uint64_t> ends = 0;
@@ -195,6 +207,7 @@ int main()
     CHECK(theirs == mine);
 
     lambdas(context.get(), read);
+    collectives(context.get());
     futures(context.get(), read);
     coroutines(context.get(), read);
     messages(context.get(), peer);

@@ -4,6 +4,7 @@
  * Run: mpirun -n 4 ./beside_mpi */
 #include <llcl_mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int main(int argc, char **argv)
 {
@@ -17,7 +18,7 @@ int main(int argc, char **argv)
     /* Each rank adds its number to a word of rank 0 by the library. MPI adds the numbers as well;
      * under llcl-run it has one rank only. */
     llcl_region_t *region;
-    llcl_remote_t sums[64];
+    llcl_remote_t *sums = calloc(size, sizeof *sums);
     uint64_t mine = (uint64_t)rank + 1, expected = 0;
     LLCL_CHECK(llcl_region_allocate_shared(context, 8, &region, sums));
     llcl_fetch_add_params_t add = LLCL_FETCH_ADD_PARAMS_INIT;
@@ -31,6 +32,7 @@ int main(int argc, char **argv)
                (unsigned long long)*(uint64_t *)llcl_region_address(region), (unsigned long long)expected);
 
     LLCL_CHECK(llcl_finalize(context));
+    free(sums);
     /* MPICH over TCP may hang in MPI_Finalize while another rank still makes progress in MPI. */
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();

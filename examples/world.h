@@ -65,7 +65,15 @@ static inline double seconds(void)
 /* The n-th argument, or its default. */
 static inline size_t argument(int argc, char **argv, int n, size_t by_default)
 {
-    return argc > n ? strtoul(argv[n], NULL, 10) : by_default;
+    if (argc <= n)
+        return by_default;
+    char *end;
+    long number = strtol(argv[n], &end, 10);
+    if (*end != 0 || number < 1 || number > 1 << 24) {
+        fprintf(stderr, "%s: argument %d is %s, expected 1 to %d\n", argv[0], n, argv[n], 1 << 24);
+        exit(2);
+    }
+    return (size_t)number;
 }
 
 #endif

@@ -184,6 +184,8 @@ contains
     real(c_double), asynchronous :: a8(3), b8(3), c8(3)
     real(c_float) :: a4(2, 2), b4(2, 2)
     complex(c_double_complex) :: c, d
+    real(c_long_double) :: long, long_sum
+    real(c_double), pointer :: none(:) => null()
     character(len=5) :: text, texts(0:ranks - 1)
     character(len=3) :: shorter(0:ranks - 1)
     logical(c_bool) :: l, m
@@ -204,8 +206,14 @@ contains
     write (text, '(a, i0)') 'rank', me
     call llcl_allgather(llcl_coll_params(world, text, texts))
     call check(texts(0) == 'rank0' .and. texts(me) == text, 'characters')
-    call llcl_allreduce(llcl_coll_params(world, receive=a8, op=LLCL_OP_MAX, flags=LLCL_COLL_IN_PLACE))
+    call llcl_allreduce(llcl_coll_params(world, receive=a8, op=LLCL_OP_MAX, &
+                                         count=size(a8, kind=c_int64_t), flags=LLCL_COLL_IN_PLACE))
     call check(all(a8 == [1d0, 2d0, 3d0]), 'in place')
+    long = me + 1
+    call llcl_allreduce(llcl_coll_params(world, long, long_sum, LLCL_OP_ADD))
+    call check(long_sum == ranks * (ranks + 1) / 2, 'a sum of long doubles')
+    call llcl_broadcast(llcl_coll_params(world, send=none, receive=b8))
+    call check(all(b8 == a8 * ranks), 'an array that is a null pointer is absent')
     a8 = -(me + [1d0, 2d0, 3d0])
     params = llcl_coll_params(world, a8, b8, LLCL_OP_USER)
     params%function = c_funloc(larger)
@@ -232,6 +240,10 @@ contains
     call llcl_allreduce(llcl_coll_params(world, a4(1, :), b4(1, :), LLCL_OP_ADD), status)
     call expect(status, LLCL_ERR_INVALID, 'rows')
     call check(index(llcl_last_error(), 'one after the other') > 0, 'the sentence of rows')
+    ! The array has the blocks of all ranks, so its size is no count.
+    call llcl_allgather(llcl_coll_params(world, receive=a8, flags=LLCL_COLL_IN_PLACE), status)
+    call expect(status, LLCL_ERR_INVALID, 'in place without a count')
+    call check(index(llcl_last_error(), '`count` is absent') > 0, 'the sentence of an absent count')
   end subroutine
 
   subroutine teams()

@@ -31,6 +31,7 @@ extern const char llclf_scattered[];
  * and replaces the message by one about the arrays. */
 #define LLCLF_TYPE_SCATTERED 0xfffffff0u
 #define LLCLF_TYPE_OF_TWO 0xfffffff1u
+#define LLCLF_TYPE_NO_COUNT 0xfffffff2u
 
 /* Whether the array's elements lie one after the other; then `size` gets their bytes. An
  * assumed-size array has -1 as its last extent, and is refused because its end is unknown. */
@@ -53,12 +54,20 @@ static inline int one_piece(const CFI_cdesc_t *array, size_t *size)
     return together || bytes == 0;
 }
 
+/* Whether an optional argument is there. A pointer that is null and an allocatable variable that is
+ * not allocated count as absent (Fortran 2018, 15.5.2.12). */
+static inline int is_there(const CFI_cdesc_t *array)
+{
+    return array != NULL && array->base_addr != NULL;
+}
+
 /* As one_piece(), also for an argument that is absent: then the address is NULL and the size 0. */
 static inline int piece(const CFI_cdesc_t *array, void **address, size_t *size)
 {
-    *address = array == NULL ? NULL : array->base_addr;
+    int there = is_there(array);
+    *address = there ? array->base_addr : NULL;
     *size = 0;
-    return array == NULL || one_piece(array, size);
+    return !there || one_piece(array, size);
 }
 
 static inline llcl_completion_t completion_of(const llcl_completion_t *completion)

@@ -14,6 +14,7 @@ static uint32_t type_of(const CFI_cdesc_t *array)
     case CFI_type_int64_t: return LLCL_TYPE_I64;
     case CFI_type_float: return LLCL_TYPE_F32;
     case CFI_type_double: return LLCL_TYPE_F64;
+    case CFI_type_long_double: return LLCL_TYPE_LONG_DOUBLE;
     case CFI_type_float_Complex: return LLCL_TYPE_COMPLEX_F32;
     case CFI_type_double_Complex: return LLCL_TYPE_COMPLEX_F64;
     case CFI_type_Bool: return LLCL_TYPE_BOOL;
@@ -31,15 +32,19 @@ static uint64_t elements(const CFI_cdesc_t *array)
 
 /* Parameters of a collective on arrays, one of which may be absent. If `count` is absent, the
  * number of elements of the smaller array is used. That is the size of one rank's block, except in
- * an all-to-all, where both arrays have a block for each rank. If an array cannot be used, the type
- * is one of LLCLF_TYPE_*, which the library refuses. */
+ * an all-to-all, where both arrays have a block for each rank. In place an array may have one block
+ * or all of them, depending on the collective, so `count` must be there. If the arguments cannot be
+ * used, the type is one of LLCLF_TYPE_*, which the library refuses. */
 llcl_coll_params_t llclf_coll_params(llcl_team_t *team, const CFI_cdesc_t *send, const CFI_cdesc_t *receive,
                                      const uint32_t *op, const uint32_t *root, const uint64_t *count,
                                      const uint32_t *flags)
 {
     llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
-    const CFI_cdesc_t *array = send != NULL ? send : receive;
+    const CFI_cdesc_t *array;
     size_t size;
+    send = is_there(send) ? send : NULL;
+    receive = is_there(receive) ? receive : NULL;
+    array = send != NULL ? send : receive;
     params.team = team;
     params.op = op != NULL ? *op : 0;
     params.root = root != NULL ? *root : 0;
@@ -52,6 +57,10 @@ llcl_coll_params_t llclf_coll_params(llcl_team_t *team, const CFI_cdesc_t *send,
     if (send != NULL && receive != NULL &&
         (send->type != receive->type || send->elem_len != receive->elem_len)) {
         params.type = LLCLF_TYPE_OF_TWO;
+        return params;
+    }
+    if (array != NULL && count == NULL && (params.flags & LLCL_COLL_IN_PLACE) != 0) {
+        params.type = LLCLF_TYPE_NO_COUNT;
         return params;
     }
     if (send != NULL)

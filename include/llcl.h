@@ -190,7 +190,8 @@ const char *llcl_status_string(llcl_status_t status);
 
 /**
  * A sentence about the calling thread's last error: which function was called, which parameter had
- * which value, and what was expected.
+ * which value, and what was expected. All forms of an operation have the name of its blocking form
+ * there: the sentence of llcl_try_write_async begins with llcl_write.
  *
  * Returns text that stays valid until the thread's next failing call or llcl_set_last_error(),
  * never NULL; empty when there was neither. A "try again" does not change it. Each thread has its
@@ -2083,8 +2084,8 @@ llcl_status_t llcl_flush_within(llcl_context_t *context,
  * its value, and no rank is left that could change one of them, as of llcl_wait_word and, with
  * LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave that word out to wait for the others;
  * LLCL_ERR_INVALID: NULL, a misaligned word, unknown flags, no such rank, or neither words nor
- * LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: inside a callback, or the context is being finalized.
- * Any number of threads may wait.
+ * LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: the call would have to wait inside a callback, or the context
+ * is being finalized. Any number of threads may wait.
  * From: MPI_Waitany and GASPI's gaspi_notify_waitsome.
  */
 llcl_status_t llcl_wait_any(llcl_context_t *context,
@@ -2231,8 +2232,8 @@ typedef struct llcl_am_params_t {
     size_t reply_capacity;
     /**
      * Where the size of the reply goes; may be NULL. It is written before `on_complete` fires,
-     * also with LLCL_ERR_RANGE, as the size that did not fit; not if the message ends without a
-     * reply.
+     * also with LLCL_ERR_RANGE, as the size that did not fit, and as 0 if the handler has not
+     * replied; not if the message ends with another error.
      */
     size_t *reply_size;
     /**
@@ -2526,8 +2527,8 @@ typedef struct llcl_team_t llcl_team_t;
  * LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_UNSUPPORTED: the world has more than 4,095 ranks;
  * LLCL_ERR_NO_MEMORY: no memory for the region through which the ranks agree on plans (16 KiB;
  * with more than 512 ranks 32 bytes for each), or as many regions exist as the configuration
- * allows; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may
- * call it.
+ * allows; LLCL_ERR_STATE: the first call is made inside a callback, or the context is being
+ * finalized. Any thread may call it.
  * From: MPI_COMM_WORLD.
  */
 llcl_status_t llcl_team_world(llcl_context_t *context, llcl_team_t **team);
@@ -3034,7 +3035,7 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * Makes the plan of a barrier: a round ends at no rank before every rank has started it.
  *
  * `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm`, `depth` and
- * `on_complete`.
+ * `on_complete`; unknown `flags` are refused.
  * `plan`: where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
  * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this

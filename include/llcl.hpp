@@ -93,21 +93,21 @@ struct shared_region {
     std::vector<llcl_remote_t> all;
 };
 
-inline shared_region allocate_shared(const context &context, std::size_t bytes)
+inline shared_region allocate_shared(const context &owner, std::size_t bytes)
 {
     shared_region made;
     llcl_region_t *handle = nullptr;
-    made.all.resize(llcl_size(context.get()));
-    check(llcl_region_allocate_shared(context.get(), bytes, &handle, made.all.data()));
+    made.all.resize(llcl_size(owner.get()));
+    check(llcl_region_allocate_shared(owner.get(), bytes, &handle, made.all.data()));
     made.mine.reset(handle);
     return made;
 }
 
 /// A region's memory as a span of as many objects as fit.
-template <class T> std::span<T> span_of(const region &region) noexcept
+template <class T> std::span<T> span_of(const region &owner) noexcept
 {
     static_assert(std::is_trivially_copyable_v<T>);
-    return {static_cast<T *>(llcl_region_address(region.get())), llcl_region_size(region.get()) / sizeof(T)};
+    return {static_cast<T *>(llcl_region_address(owner.get())), llcl_region_size(owner.get()) / sizeof(T)};
 }
 
 /// Parameters of operations between a span and a remote address.
@@ -154,6 +154,24 @@ template <class F> void call(void *data, llcl_status_t status) noexcept
 
 template <class F> void handle(llcl_am_t *message, void *function) noexcept { (*static_cast<F *>(function))(message); }
 
+/// Posts by `accept`, which takes the parameters; see post().
+template <class Call, class Params, class F> llcl_status_t post_by(Call accept, Params params, F function)
+{
+    if constexpr (is_small<F>) {
+        void *data = nullptr;
+        std::memcpy(&data, &function, sizeof function);
+        params.on_complete = llcl_callback(call<F>, data);
+        return accept(&params);
+    } else {
+        auto owned = std::make_unique<F>(std::move(function));
+        params.on_complete = llcl_callback(call<F>, owned.get());
+        llcl_status_t answer = accept(&params);
+        if (answer == LLCL_OK)
+            (void)owned.release(); // the callback owns it, and may have deleted it
+        return answer;
+    }
+}
+
 } // namespace detail
 
 /// Posts an operation whose completion calls `function(status)` once. The conventions of llcl.h say
@@ -164,31 +182,27 @@ template <class F> void handle(llcl_am_t *message, void *function) noexcept { (*
 /// no allocation; any other costs one.
 template <auto Post, class Params, class F>
     requires std::is_invocable_v<F &, llcl_status_t>
-[[nodiscard]] llcl_status_t post(llcl_context_t *context, Params params, F function)
+[[nodiscard]] llcl_status_t post(llcl_context_t *handle, Params params, F function)
 {
-    if constexpr (detail::is_small<F>) {
-        void *data = nullptr;
-        std::memcpy(&data, &function, sizeof function);
-        params.on_complete = llcl_callback(detail::call<F>, data);
-        return Post(context, &params);
-    } else {
-        auto owned = std::make_unique<F>(std::move(function));
-        params.on_complete = llcl_callback(detail::call<F>, owned.get());
-        llcl_status_t answer = Post(context, &params);
-        if (answer == LLCL_OK)
-            (void)owned.release(); // the callback owns it, and may have deleted it
-        return answer;
-    }
+    return detail::post_by([handle](const Params *of) { return Post(handle, of); }, params, std::move(function));
+}
+
+/// As above, for the _async functions of collectives, whose parameters name a team.
+template <auto Post, class F>
+    requires std::is_invocable_v<F &, llcl_status_t>
+[[nodiscard]] llcl_status_t post(const llcl_coll_params_t &params, F function)
+{
+    return detail::post_by(Post, params, std::move(function));
 }
 
 /// Posts an operation and returns a future, whose get() throws `llcl::error` if the operation has
 /// failed. `Post` is one of the _async functions without "try". A thread in get() sleeps, and does
 /// not help with progress.
-template <auto Post, class Params> std::future<void> post_future(llcl_context_t *context, const Params &params)
+template <auto Post, class Params> std::future<void> post_future(llcl_context_t *handle, const Params &params)
 {
     std::promise<void> promise;
     std::future<void> future = promise.get_future();
-    llcl_status_t answer = post<Post>(context, params, [promise = std::move(promise)](llcl_status_t status) mutable {
+    llcl_status_t answer = post<Post>(handle, params, [promise = std::move(promise)](llcl_status_t status) mutable {
         if (status == LLCL_OK)
             promise.set_value();
         else
@@ -211,7 +225,7 @@ template <auto Post, class Params> std::future<void> post_future(llcl_context_t 
 /// not block there, and awaits further operations by the try functions. Allocates nothing.
 template <auto Post, class Params> class operation {
 public:
-    operation(llcl_context_t *context, const Params &params) noexcept : context_(context), params_(params) {}
+    operation(llcl_context_t *handle, const Params &params) noexcept : context_(handle), params_(params) {}
     operation(const operation &) = delete;
     operation &operator=(const operation &) = delete;
 
@@ -248,18 +262,18 @@ private:
 };
 
 /// Makes an operation to co_await; the compiler deduces the type of the parameters.
-template <auto Post, class Params> operation<Post, Params> await(llcl_context_t *context, const Params &params) noexcept
+template <auto Post, class Params> operation<Post, Params> await(llcl_context_t *handle, const Params &params) noexcept
 {
-    return {context, params};
+    return {handle, params};
 }
 
 /// Registers a function object as a handler; it is called with the message and must not throw. The
 /// caller owns it, and keeps it alive until the handler is replaced or the context has ended.
 template <class F>
     requires std::is_invocable_v<F &, llcl_am_t *>
-void on_message(llcl_context_t *context, std::uint32_t id, F &function)
+void on_message(llcl_context_t *handle, std::uint32_t id, F &function)
 {
-    check(llcl_am_register(context, id, detail::handle<F>, std::addressof(function)));
+    check(llcl_am_register(handle, id, detail::handle<F>, std::addressof(function)));
 }
 
 } // namespace llcl

@@ -21,7 +21,9 @@ WITH_FORTRAN := $(if $(or $(FORTRAN),$(wildcard $(FORTRAN_LIB))),yes)
 
 # The CMake package finds its files from where it lies, so that the tree can be moved.
 FROM_CMAKE = realpath -m -s --relative-to=$(LIBDIR)/cmake/LLCL
-FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREFIX@|$(PREFIX)|g' \
+# install(1) sets the modes of the other files whatever the umask is.
+PUBLIC = umask 022;
+FILL = $(PUBLIC) sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREFIX@|$(PREFIX)|g' \
 	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@FMODDIR@|$(FMODDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' \
 	-e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|g' -e "s|@REL_LIBDIR@|$$($(FROM_CMAKE) $(LIBDIR))|g" \
 	-e "s|@REL_FMODDIR@|$$($(FROM_CMAKE) $(FMODDIR))|g" -e "s|@REL_INCLUDEDIR@|$$($(FROM_CMAKE) $(INCLUDEDIR))|g" -e "s|@REL_BINDIR@|$$($(FROM_CMAKE) $(BINDIR))|g"
@@ -30,6 +32,7 @@ FILL = sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -e 's|@PREF
 install: install-conduit
 install-conduit: install-library
 install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(if $(wildcard $(FORTRAN_LIB)),,$(FORTRAN_LIB)))
+	@case '$(PREFIX)' in *' '* | [!/]*) echo "install: PREFIX is '$(PREFIX)', expected an absolute path without spaces" >&2; exit 1 ;; esac
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST) $(if $(WITH_FORTRAN),$(FORTRAN_MANIFEST)))))
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
@@ -38,8 +41,8 @@ install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/ll
 	$(INSTALL) -m 644 include/llcl.h include/llcl.hpp include/llcl_inline.h include/llcl_wire.h include/llcl_mpi.h $(DESTDIR)$(INCLUDEDIR)/
 	$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/
 	for f in $(DOCUMENTS); do $(INSTALL) -m 644 $$f $(DESTDIR)$(DOCDIR)/$$f || exit 1; done
-	sed '$(TO_SOURCES)' README.md > $(DESTDIR)$(DOCDIR)/README.md
-	sed 's|/usr/local/share/llcl|$(DATADIR)|' packaging/tsan.supp > $(DESTDIR)$(DATADIR)/tsan.supp
+	$(PUBLIC) sed '$(TO_SOURCES)' README.md > $(DESTDIR)$(DOCDIR)/README.md
+	$(PUBLIC) sed 's|/usr/local/share/llcl|$(DATADIR)|' packaging/tsan.supp > $(DESTDIR)$(DATADIR)/tsan.supp
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MAN_PAGES))))
 	for s in 1 3 7; do $(INSTALL) -m 644 $(BUILD)/man/man$$s/* $(DESTDIR)$(MANDIR)/man$$s/ || exit 1; done
 	$(FILL) packaging/llcl.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/llcl.pc

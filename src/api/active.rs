@@ -75,8 +75,8 @@ pub struct llcl_am_params_t {
     /// How many bytes `reply` has room for.
     pub reply_capacity: usize,
     /// Where the size of the reply goes; may be NULL. It is written before `on_complete` fires,
-    /// also with LLCL_ERR_RANGE, as the size that did not fit; not if the message ends without a
-    /// reply.
+    /// also with LLCL_ERR_RANGE, as the size that did not fit, and as 0 if the handler has not
+    /// replied; not if the message ends with another error.
     pub reply_size: *mut usize,
     /// Fires when payload and source may be reused. For a BULK message that is when the peer has
     /// answered or released it.

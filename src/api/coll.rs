@@ -187,7 +187,7 @@ pub(super) unsafe fn begin(
 /// Makes the plan of a barrier: a round ends at no rank before every rank has started it.
 ///
 /// `params`: read during the call. Uses nothing but `team`, `engine`, `algorithm`, `depth` and
-/// `on_complete`.
+/// `on_complete`; unknown `flags` are refused.
 /// `plan`: where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
 /// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this

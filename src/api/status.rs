@@ -68,7 +68,8 @@ pub extern "C" fn llcl_status_string(status: llcl_status_t) -> *const c_char {
 }
 
 /// A sentence about the calling thread's last error: which function was called, which parameter had
-/// which value, and what was expected.
+/// which value, and what was expected. All forms of an operation have the name of its blocking form
+/// there: the sentence of llcl_try_write_async begins with llcl_write.
 ///
 /// Returns text that stays valid until the thread's next failing call or llcl_set_last_error(),
 /// never NULL; empty when there was neither. A "try again" does not change it. Each thread has its

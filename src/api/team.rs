@@ -21,8 +21,8 @@ pub const LLCL_TEAM_NONE: u32 = 0xffff_ffff;
 /// LLCL_OK; LLCL_ERR_INVALID: NULL; LLCL_ERR_UNSUPPORTED: the world has more than 4,095 ranks;
 /// LLCL_ERR_NO_MEMORY: no memory for the region through which the ranks agree on plans (16 KiB;
 /// with more than 512 ranks 32 bytes for each), or as many regions exist as the configuration
-/// allows; LLCL_ERR_STATE: inside a callback, or the context is being finalized. Any thread may
-/// call it.
+/// allows; LLCL_ERR_STATE: the first call is made inside a callback, or the context is being
+/// finalized. Any thread may call it.
 /// From: MPI_COMM_WORLD.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_team_world(

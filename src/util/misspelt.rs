@@ -3,6 +3,7 @@
 
 use crate::util::config::TABLE;
 use crate::util::cores::PROGRESS_CPUS;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Variables that are not in the table: those of the launcher, those of the tests, and those whose
@@ -36,10 +37,12 @@ pub fn warn_once() {
     for (name, _) in std::env::vars_os() {
         if let Some(nearest) = name.to_str().and_then(nearest) {
             let name = name.to_string_lossy();
-            eprintln!(
+            // One write, so that the lines of several processes do not mix.
+            let line = format!(
                 "libllcl: {name} is no variable of this library and is ignored; did you mean {nearest}? \
-                 (llcl-info -c lists them)"
+                 (llcl-info -c lists them)\n"
             );
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
     }
 }
