@@ -39,7 +39,8 @@
  *   Callbacks may post requests by the try functions, and start collectives; they must not block.
  *   A request that a callback posts may end at once. Its own callback then runs after the present
  *   one has returned, so a chain of callbacks of any length needs the stack of one. A thread holds
- *   at most 64 such callbacks back; beyond that the try functions answer LLCL_RETRY_QUEUE_FULL.
+ *   at most 64 such callbacks back. Beyond that the try functions answer LLCL_RETRY_QUEUE_FULL, and
+ *   the progress thread ends the rounds of plans and runs their callbacks.
  * - Order. Operations of one thread or of several may take effect in any order, with two
  *   exceptions. The signal of llcl_try_write_signal_async is never seen before its data. And a
  *   thread that sees a word of 8 bytes which one operation has written (an atomic, a signal, a
@@ -3908,13 +3909,12 @@ llcl_status_t llcl_region_unalias(llcl_region_t *region,
  * `params`: as llcl_barrier_init, read during the call; `on_complete` must not be
  * llcl_no_completion().
  * LLCL_OK: accepted; LLCL_RETRY_BUSY: as many such calls as `depth` says are under way, or 64
- * calls wait to be prepared: wait for one of them, and repeat; LLCL_RETRY_QUEUE_FULL: inside a
- * callback, while the thread holds 64 callbacks back (see the conventions); LLCL_ERR_INVALID:
- * NULL, a value that is not allowed, or `on_complete` is llcl_no_completion();
- * LLCL_ERR_STATE: the team was freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no
- * thread can be started, or a copy would exceed LLCL_COLL_MEMORY; LLCL_ERR_KEY, LLCL_ERR_RANGE: as
- * llcl_coll_start_with. The completion may also report what llcl_barrier_init, llcl_coll_start and
- * llcl_coll_wait answer, and LLCL_ERR_CANCELED.
+ * calls wait to be prepared: wait for one of them, and repeat; LLCL_ERR_INVALID: NULL, a value
+ * that is not allowed, or `on_complete` is llcl_no_completion(); LLCL_ERR_STATE: the team was
+ * freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no thread can be started, or a
+ * copy would exceed LLCL_COLL_MEMORY; LLCL_ERR_KEY, LLCL_ERR_RANGE: as llcl_coll_start_with. The
+ * completion may also report what llcl_barrier_init, llcl_coll_start and llcl_coll_wait answer,
+ * and LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback, but threads of one rank must not call collective
  * functions of one team at the same time. The conventions say on which thread the completion
  * fires.

@@ -41,13 +41,12 @@ use crate::coll::problem::Operation;
 /// `params`: as llcl_barrier_init, read during the call; `on_complete` must not be
 /// llcl_no_completion().
 /// LLCL_OK: accepted; LLCL_RETRY_BUSY: as many such calls as `depth` says are under way, or 64
-/// calls wait to be prepared: wait for one of them, and repeat; LLCL_RETRY_QUEUE_FULL: inside a
-/// callback, while the thread holds 64 callbacks back (see the conventions); LLCL_ERR_INVALID:
-/// NULL, a value that is not allowed, or `on_complete` is llcl_no_completion();
-/// LLCL_ERR_STATE: the team was freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no
-/// thread can be started, or a copy would exceed LLCL_COLL_MEMORY; LLCL_ERR_KEY, LLCL_ERR_RANGE: as
-/// llcl_coll_start_with. The completion may also report what llcl_barrier_init, llcl_coll_start and
-/// llcl_coll_wait answer, and LLCL_ERR_CANCELED.
+/// calls wait to be prepared: wait for one of them, and repeat; LLCL_ERR_INVALID: NULL, a value
+/// that is not allowed, or `on_complete` is llcl_no_completion(); LLCL_ERR_STATE: the team was
+/// freed, or the context is being finalized; LLCL_ERR_NO_MEMORY: no thread can be started, or a
+/// copy would exceed LLCL_COLL_MEMORY; LLCL_ERR_KEY, LLCL_ERR_RANGE: as llcl_coll_start_with. The
+/// completion may also report what llcl_barrier_init, llcl_coll_start and llcl_coll_wait answer,
+/// and LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback, but threads of one rank must not call collective
 /// functions of one team at the same time. The conventions say on which thread the completion
 /// fires.

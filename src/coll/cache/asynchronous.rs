@@ -14,7 +14,7 @@ use crate::coll::plan::{EACH_START, Plan};
 use crate::coll::runner::shared::Reduction;
 use crate::coll::team::Team;
 use crate::core::services::Services;
-use crate::engine::completion::{self, Completion, has_room};
+use crate::engine::completion::{self, Completion};
 use crate::fail;
 use crate::transport::address::Address;
 use crate::util::status::{Error, Result, Status};
@@ -93,10 +93,6 @@ impl Asynchronous {
                 ERR_INVALID,
                 "on_complete.kind is LLCL_COMPLETE_NONE, expected another LLCL_COMPLETE_*"
             );
-        }
-        // One completion of the plan's round, and one that the end of the round may fire.
-        if !has_room(2) {
-            return Err(Error::bare(Status::RETRY_QUEUE_FULL));
         }
         let same = |entry: &Entry| {
             call.is_some_and(|(call, depth)| entry.call == Some(call) && entry.depth == depth)

@@ -49,6 +49,7 @@ impl Plan {
         let (ok, bad) = (Ordering::AcqRel, Ordering::Relaxed);
         if parked != 0
             && (at_once || !self.is_touched())
+            && self.may_report()
             && self.parked.0.compare_exchange(parked, 0, ok, bad).is_ok()
         {
             self.report_end(parked as u32, Status(self.outcome.load(Ordering::Relaxed)));

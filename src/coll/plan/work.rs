@@ -151,7 +151,9 @@ impl Plan {
     }
 
     pub(super) fn end(&self, round: u32, status: Status) {
-        if !self.round_end().take(round, self.stage.me) && !self.take_over_from_dead(round) {
+        if !self.may_report()
+            || !self.round_end().take(round, self.stage.me) && !self.take_over_from_dead(round)
+        {
             return;
         }
         let status = match status {
@@ -167,6 +169,18 @@ impl Plan {
             return self.fail_round(round, status);
         }
         self.report_end(round, status);
+    }
+
+    /// Whether this thread may report the end of a round. If the user's callback would have to wait
+    /// here until a running one has returned, and there is no room for it to wait, the progress
+    /// thread ends the round. It would otherwise run inside the running callback, and a callback
+    /// that starts its plan again would run inside itself, round after round.
+    pub(super) fn may_report(&self) -> bool {
+        let may = self.on_complete.kind != completion::CALL || completion::has_room(1);
+        if !may {
+            self.services.background.call(true);
+        }
+        may
     }
 
     /// Reports the end of a round, which the caller has taken, to the user.
