@@ -5,6 +5,14 @@
 //! A message ends by its reply, by the death of its receiver, or by cancellation. The thread that
 //! ends it first takes the entry by one compare-and-swap on the generation, which changes with each
 //! use of the entry. So each message ends once.
+//!
+//! The thread then reports the end: it fires the completions. It frees the entry before, so that a
+//! callback can post the next message even if the table is full. The entry notes the generation
+//! whose end is reported until the completions have fired, since a flush waits until then. It has
+//! one place for that note. So a second message, which ends in the entry while the end of the first
+//! one is still reported, keeps the entry until its own completions have fired. A flush waits for
+//! the generations that it has found, and not for later ones, so callbacks that always post the
+//! next message do not keep it waiting.
 
 use crate::engine::completion::Completion;
 use crate::util::pin::thread_number;
@@ -35,13 +43,16 @@ pub struct Waiting {
 
 #[repr(align(128))]
 struct Entry {
-    /// Upper half: the generation of the tag while a message waits, else 0. Lower half: the number
-    /// of reporters. A reporter is a thread that has taken a tag of this entry and has not fired
-    /// its completion yet; the entry may be in use again by then.
+    /// Upper half: the generation of the tag while a message waits, and with ENDING while its taker
+    /// keeps the entry; else 0. Lower half: the generation of a message that has freed the entry
+    /// and whose completions have not all fired; 0: none. The entry may be in use again by then.
     state: AtomicU64,
     /// The last generation used. Only the thread that has claimed the entry writes it.
     generation: AtomicU32,
+    /// The receiver of the message in the upper half of `state`.
     peer: AtomicU32,
+    /// The receiver of the message in the lower half.
+    reported_peer: AtomicU32,
     waiting: UnsafeCell<Waiting>,
 }
 
@@ -75,6 +86,9 @@ const NOBODY: Waiting = Waiting {
     on_complete: Completion::NOTHING,
 };
 
+/// The bit of a generation in `state` that says that a thread has taken the tag.
+const ENDING: u64 = 1 << 31;
+
 fn index_of(tag: u64) -> usize {
     tag as u32 as usize
 }
@@ -84,8 +98,9 @@ fn generation_of(word: u64) -> u64 {
     word >> 32
 }
 
-fn reporters_of(state: u64) -> u32 {
-    state as u32
+/// The generation whose end is reported, after it has freed the entry.
+fn reported_of(state: u64) -> u64 {
+    u64::from(state as u32)
 }
 
 impl Requests {
@@ -95,6 +110,7 @@ impl Requests {
             state: AtomicU64::new(0),
             generation: AtomicU32::new(0),
             peer: AtomicU32::new(0),
+            reported_peer: AtomicU32::new(0),
             waiting: UnsafeCell::new(NOBODY),
         };
         Requests {
@@ -156,41 +172,42 @@ impl Requests {
         let entry = &self.entries[index];
         // SAFETY: this thread has claimed the entry.
         entry.waiting.with_mut(|place| unsafe { place.write(waiting) });
-        entry.peer.store(waiting.peer, Ordering::Relaxed);
-        let generation = entry.generation.load(Ordering::Relaxed).wrapping_add(1).max(1);
-        entry.generation.store(generation, Ordering::Relaxed);
-        let tag = u64::from(generation) << 32 | index as u64;
+        // Release: a thread in tags() that sees this peer sees that the state has changed.
+        entry.peer.store(waiting.peer, Ordering::Release);
+        let next = u64::from(entry.generation.load(Ordering::Relaxed) + 1) % ENDING;
+        let generation = next.max(1);
+        entry.generation.store(generation as u32, Ordering::Relaxed);
+        let tag = generation << 32 | index as u64;
         // Release: publishes the entry; pairs with take(). An addition, because the lower half may
-        // count reporters of an earlier message.
-        entry.state.fetch_add(u64::from(generation) << 32, Ordering::Release);
+        // be that of an earlier message.
+        entry.state.fetch_add(generation << 32, Ordering::Release);
         // Fence between the store above and the caller's check whether the peer is dead; pairs with
         // tags().
         fence_behind_rmw();
         Some((tag, self.record(index / 64, index as u64 % 64)))
     }
 
-    /// Whether the message of a tag from tags() has not ended, or its completion has not fired.
+    /// Whether the message of a tag has not ended, or its completions have not fired.
     pub fn waits(&self, tag: u64) -> bool {
         let Some(entry) = self.entries.get(index_of(tag)) else { return false };
-        // Acquire: pairs with reported(). A thread that sees the end sees what the reply and the
-        // completion have written.
-        let state = entry.state.load(Ordering::Acquire);
-        // A tag of generation 0 stands for the reporters only.
-        let waits = generation_of(tag) != 0 && generation_of(state) == generation_of(tag);
-        waits || reporters_of(state) != 0
+        // Acquire: pairs with finish(). A thread that sees the end sees what the reply and the
+        // completions have written.
+        let (state, generation) = (entry.state.load(Ordering::Acquire), generation_of(tag));
+        generation_of(state) & !ENDING == generation || reported_of(state) == generation
     }
 
-    /// Takes an entry to end its message. The caller then releases the entry, fires the completions
-    /// and calls reported(). None: another thread has taken it.
+    /// Takes an entry to end its message. The caller then calls finish(). None: another thread has
+    /// taken it.
     pub fn take(&self, tag: u64) -> Option<Waiting> {
-        let entry = self.entries.get(index_of(tag)).filter(|_| generation_of(tag) != 0)?;
+        // A tag that comes from a peer may have any bits.
+        let is_real = |generation: u64| generation != 0 && generation & ENDING == 0;
+        let entry = self.entries.get(index_of(tag)).filter(|_| is_real(generation_of(tag)))?;
         let mut state = entry.state.load(Ordering::Relaxed);
         loop {
             if generation_of(state) != generation_of(tag) {
                 return None;
             }
-            // Generation and reporter change in one step, so waits() stays true in between.
-            let taken = u64::from(reporters_of(state) + 1);
+            let taken = state | ENDING << 32;
             // Acquire: pairs with insert().
             match entry.state.compare_exchange(state, taken, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => break,
@@ -201,31 +218,48 @@ impl Requests {
         Some(entry.waiting.with(|place| unsafe { *place }))
     }
 
-    /// To be called when the completions of a taken entry have fired.
-    pub fn reported(&self, tag: u64) {
-        if let Some(entry) = self.entries.get(index_of(tag)) {
-            // Release: pairs with waits(). The count is above 0, so the subtraction does not change
-            // the generation.
-            entry.state.fetch_sub(1, Ordering::Release);
+    /// Frees a taken entry and calls `fire`, which fires the completions; see the head of the file
+    /// for the order. `until`: None if the message's reply was consumed, or the message gets none.
+    /// Else the reply may still come, and the entry is free when consumed() is called with this
+    /// ticket or a later one.
+    pub fn finish(&self, tag: u64, until: Option<u64>, fire: impl FnOnce()) {
+        let Some(entry) = self.entries.get(index_of(tag)) else { return };
+        let generation = generation_of(tag);
+        // Acquire: pairs with the end of the earlier report, below.
+        let early = reported_of(entry.state.load(Ordering::Acquire)) == 0;
+        if early {
+            // Release: as the peer in insert().
+            entry.reported_peer.store(entry.peer.load(Ordering::Relaxed), Ordering::Release);
+            // Release: publishes the peer. No other thread changes the state: the tag is taken, and
+            // no earlier message is being reported.
+            entry.state.store(generation, Ordering::Release);
+            self.free(tag, until);
+        }
+        fire();
+        // Release: pairs with waits(). The subtraction leaves the other half as it is.
+        match early {
+            true => _ = entry.state.fetch_sub(generation, Ordering::Release),
+            false => {
+                entry.state.fetch_sub((generation | ENDING) << 32, Ordering::Release);
+                self.free(tag, until);
+            }
         }
     }
 
-    /// Frees a taken entry whose reply was consumed, or that gets none.
-    pub fn release(&self, tag: u64) {
-        self.vacate(index_of(tag));
+    fn free(&self, tag: u64, until: Option<u64>) {
+        match until {
+            None => self.vacate(index_of(tag)),
+            Some(until) => {
+                let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+                draining.push((until, index_of(tag)));
+                self.has_draining.store(true, Ordering::Relaxed);
+            }
+        }
     }
 
     fn vacate(&self, index: usize) {
         // Release: pairs with claim_bit() and in_use().
         self.free[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
-    }
-
-    /// Like `release`, for an entry whose reply may still come: frees it when consumed() is called
-    /// with `until` or a later ticket.
-    pub fn release_later(&self, tag: u64, until: u64) {
-        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
-        draining.push((until, index_of(tag)));
-        self.has_draining.store(true, Ordering::Relaxed);
     }
 
     /// Whether consumed() may free entries.
@@ -255,23 +289,38 @@ impl Requests {
         self.has_draining.store(!draining.is_empty(), Ordering::Relaxed);
     }
 
-    /// The tags of all messages that wait for peers that `fits`; and a tag of generation 0, which
-    /// cannot be taken, for each other entry that has reporters.
+    /// The tags of all messages to peers that `fits` that wait, or whose completions have not all
+    /// fired.
     pub fn tags(&self, fits: impl Fn(u32) -> bool) -> Vec<u64> {
         // Fence between the store that marks a peer dead, which `fits` may check, and the loads of
         // the entries; pairs with insert().
         fence(Ordering::SeqCst);
-        let waiting = self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            // Acquire: the peer is that of the tag, or of a later use of the entry; take() then
-            // fails.
-            let state = entry.state.load(Ordering::Acquire);
-            if generation_of(state) != 0 && fits(entry.peer.load(Ordering::Relaxed)) {
-                return Some(generation_of(state) << 32 | index as u64);
-            }
-            // Reporters of an earlier use of the entry. No real tag has the generation 0.
-            (reporters_of(state) != 0).then_some(index as u64)
+        let found = self.entries.iter().enumerate().flat_map(|(index, entry)| {
+            let both = entry.generations().map(|(generation, peer)| {
+                (generation != 0 && fits(peer)).then_some(generation << 32 | index as u64)
+            });
+            both.into_iter().flatten()
         });
-        waiting.collect()
+        found.collect()
+    }
+}
+
+impl Entry {
+    /// The generations of the message that waits and of the one whose end is reported, each with
+    /// its receiver; 0: there is none.
+    fn generations(&self) -> [(u64, u32); 2] {
+        loop {
+            // Acquire: pairs with insert() and finish(), so the peers are those of these
+            // generations, or of later ones.
+            let state = self.state.load(Ordering::Acquire);
+            let waits = (generation_of(state) & !ENDING, self.peer.load(Ordering::Relaxed));
+            let reported = (reported_of(state), self.reported_peer.load(Ordering::Relaxed));
+            // The peer of a later generation comes with the change of the state before it.
+            fence(Ordering::Acquire);
+            if self.state.load(Ordering::Relaxed) == state {
+                return [waits, reported];
+            }
+        }
     }
 }
 
@@ -312,13 +361,37 @@ mod tests {
         assert_eq!(pending.take(tag).unwrap().peer, 3);
         assert!(pending.take(tag).is_none() && pending.take(0).is_none());
         assert!(pending.waits(tag), "the completion has not fired");
-        pending.release(tag);
-        pending.reported(tag);
+        pending.finish(tag, None, || assert!(pending.waits(tag)));
         assert!(!pending.waits(tag));
         let (again, _) = insert(&pending, 4).unwrap();
         assert_eq!(index_of(again), index_of(tag));
         assert_ne!(again, tag);
         assert!(pending.take(tag).is_none() && !pending.is_empty());
+    }
+
+    /// The callback of each message posts the next one, to another peer, and a second thread ends
+    /// it before the callback has returned.
+    #[test]
+    fn a_message_that_ends_beside_a_report_keeps_its_entry_and_each_peer_has_its_own_tags() {
+        let pending = Requests::new(64);
+        let (first, _) = insert(&pending, 1).unwrap();
+        pending.take(first).unwrap();
+        pending.finish(first, None, || {
+            let (second, _) = insert(&pending, 2).unwrap();
+            assert_eq!(index_of(first), index_of(second));
+            pending.take(second).unwrap();
+            assert_eq!(pending.tags(|peer| peer == 1), [first]);
+            assert_eq!(pending.tags(|peer| peer == 2), [second]);
+            pending.finish(second, None, || {
+                let (third, _) = insert(&pending, 3).unwrap();
+                assert_ne!(index_of(third), index_of(second), "the second keeps its entry");
+                assert_eq!(pending.tags(|_| true), [second, first, third]);
+                pending.take(third).unwrap();
+                pending.finish(third, None, || {});
+            });
+            assert!(pending.waits(first) && !pending.waits(second) && pending.is_empty());
+        });
+        assert!(!pending.waits(first) && pending.tags(|_| true).is_empty());
     }
 
     #[test]
@@ -328,7 +401,7 @@ mod tests {
         assert!(insert(&pending, 1).is_none());
         pending.take(tags[5]).unwrap();
         // Tickets wrap.
-        pending.release_later(tags[5], 2);
+        pending.finish(tags[5], Some(2), || {});
         pending.consumed(u64::MAX);
         assert!(insert(&pending, 1).is_none());
         pending.consumed(2);
@@ -346,9 +419,9 @@ mod tests {
                         if let Some((tag, _)) = insert(&pending, 7) {
                             for tag in pending.tags(|_| true).into_iter().chain([tag]) {
                                 if pending.take(tag).is_some() {
-                                    pending.release(tag);
-                                    pending.reported(tag);
-                                    ended.fetch_add(1, Ordering::Relaxed);
+                                    pending.finish(tag, None, || {
+                                        ended.fetch_add(1, Ordering::Relaxed);
+                                    });
                                 }
                             }
                         }

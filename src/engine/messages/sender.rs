@@ -96,8 +96,7 @@ impl AmSender {
     pub fn forget(&self, tag: u64) -> bool {
         let taken = self.pending.take(tag).is_some();
         if taken {
-            self.pending.release(tag);
-            self.pending.reported(tag);
+            self.pending.finish(tag, None, || {});
         }
         taken
     }
@@ -306,8 +305,7 @@ impl AmSender {
             unsafe { waiting.reply_size.write(size) };
         }
         consumed();
-        self.pending.release(tag);
-        self.fire(tag, &waiting, status, false);
+        self.fire(tag, &waiting, status, None, false);
     }
 
     /// Ends all messages that wait for peers that `fits`, without a reply; returns their number.
@@ -333,8 +331,8 @@ impl AmSender {
     /// Like end(). `reported`: a completion outside of the tag's entry reports the failure.
     pub fn end_reported(&self, tag: u64, status: Status, reported: bool) -> bool {
         let Some(waiting) = self.pending.take(tag) else { return false };
-        self.pending.release_later(tag, self.routes.fabric().replies_sent());
-        self.fire(tag, &waiting, status, reported);
+        let until = Some(self.routes.fabric().replies_sent());
+        self.fire(tag, &waiting, status, until, reported);
         true
     }
 
@@ -345,17 +343,24 @@ impl AmSender {
         self.routes.unreported().note(peer, &what, &Error::bare(status));
     }
 
-    fn fire(&self, tag: u64, waiting: &Waiting, status: Status, reported: bool) {
+    /// Fires the completions of a taken message, and frees its entry; see Requests::finish().
+    fn fire(
+        &self,
+        tag: u64,
+        waiting: &Waiting,
+        status: Status,
+        until: Option<u64>,
+        reported: bool,
+    ) {
         let has_none = waiting.on_local.is_nothing() && waiting.on_complete.is_nothing();
         if status != Status::OK && has_none && !reported {
             self.note_unreported(waiting.peer, status);
         }
         // SAFETY: the promise of Requests::insert(); the entry was taken once.
-        unsafe {
+        self.pending.finish(tag, until, || unsafe {
             waiting.on_local.fire(status, self.routes.waiters());
             waiting.on_complete.fire(status, self.routes.waiters());
-        }
-        self.pending.reported(tag);
+        });
         // Threads in a flush sleep until no message waits for its end, and a message without
         // completions wakes no thread by itself.
         self.routes.waiters().touched_anything();
