@@ -118,8 +118,9 @@ impl LaneState {
                 // SAFETY: as the caller promises.
                 return unsafe { self.begin_other(routes, command) };
             }
-            // The data must not be written before the table has room for the signal's request:
-            // the retry would write the data again.
+            // The data must not be written before the table has room for the request behind it: the
+            // retry would write the data again. A control message always needs such a request.
+            Op::WRITE_CONTROL if self.slots.is_full() => return false,
             Op::WRITE_SIGNAL
                 if self.slots.is_full()
                     && by_caller::outcome_if_owner_signals(routes, &command)

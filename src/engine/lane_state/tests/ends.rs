@@ -1,6 +1,8 @@
 //! Operations that end by the death of a peer or by cancellation.
 
 use super::*;
+use crate::engine::control_messages::{self, ControlMessage, Ended, Write};
+use crate::util::status::Status;
 
 /// A question that finds the table full is sent when a death has made room, and dropped when all
 /// operations are cancelled.
@@ -54,4 +56,43 @@ fn a_write_of_no_bytes_signals() {
         settle(&mut ranks);
     }
     assert_eq!((theirs[0], value(&ended)), (10, 2));
+}
+
+/// How many control messages have ended well.
+struct EndedWell(AtomicU64);
+
+impl Ended for EndedWell {
+    fn ended(&self, _: u32, _: usize, status: Status) {
+        assert_eq!(status, Status::OK);
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Each attempt would copy the bytes again, and the owner may have changed them since.
+#[test]
+fn a_write_before_a_control_message_waits_for_room_in_the_table() {
+    let (_world, mut ranks) = two_ranks(2);
+    let (mut theirs, mut mine, mut ours) = ([0u64; 1], [0u64; 1], [5u64; 1]);
+    let key = ranks[1].register(&mut theirs);
+    let to = Address { offset: 0, key: ranks[0].register(&mut mine) };
+    let place = mine.as_ptr();
+    let (ended, ends) = (AtomicU64::new(0), Arc::new(EndedWell(AtomicU64::new(0))));
+    for _ in 0..2 {
+        ranks[0].start(increment(1, key, &ended), Stage::Word);
+    }
+    let message = ControlMessage { peer: 0, name: 77, words: [0, 1, 2], keep: false, bytes: &[] };
+    let write = Write { to, from: ours.as_mut_ptr().cast(), size: 8, copied: false };
+    // SAFETY: the bytes and the places outlive the ranks, and the command is executed once.
+    unsafe {
+        let command = control_messages::write(&message, write, &(ends.clone() as Arc<_>)).unwrap();
+        let Rank { work, routes, .. } = &mut ranks[0];
+        assert!(!work.execute_one(routes, command, false), "the table is full");
+        assert_eq!(place.read_volatile(), 0, "the bytes have not been written");
+        settle(&mut ranks);
+        let Rank { work, routes, .. } = &mut ranks[0];
+        assert!(work.execute_one(routes, command, false));
+        assert_eq!(place.read_volatile(), 5);
+    }
+    settle(&mut ranks);
+    assert_eq!((value(&ended), value(&ends.0)), (2, 1));
 }
