@@ -157,8 +157,12 @@ impl Background {
         // SeqCst: pairs with add_work(): a thread that adds work from here on rings, and work that
         // was added before is counted.
         self.state.store(ASLEEP, Ordering::SeqCst);
+        // This load comes before the count of the work that needs no naps. Work of that kind which
+        // another thread ends in between then counts as work that needs naps, and not the reverse.
+        // Work that is added in between rings.
+        let active = self.active.load(Ordering::SeqCst);
         let rung: u32 = tasks.iter().map(|task| task.rung()).sum();
-        if sleeps || rung > 0 && self.active.load(Ordering::SeqCst) <= rung {
+        if sleeps || rung > 0 && active <= rung {
             return Some(longest);
         }
         self.state.store(NAPPING, Ordering::SeqCst);

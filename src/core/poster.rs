@@ -18,7 +18,7 @@ use crate::transport::frame::Class;
 use crate::util::fence::heavy_fence;
 use crate::util::status::{Error, Result, Status};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A request that was accepted and is to be posted later.
@@ -50,8 +50,9 @@ pub struct Poster {
     turn: Mutex<()>,
     /// Whether the context ends. Then parked requests are cancelled, not posted.
     over: AtomicBool,
-    /// The number of parked requests for which a peer will ring; see begin_sleep().
-    rung: AtomicU32,
+    /// The numbers of the parked requests for which their peers will ring, each the first one of
+    /// its peer; see begin_sleep().
+    ringing: Mutex<Vec<u64>>,
 }
 
 #[derive(Default)]
@@ -81,7 +82,7 @@ impl Poster {
             queue: Mutex::default(),
             turn: Mutex::default(),
             over: AtomicBool::new(false),
-            rung: AtomicU32::new(0),
+            ringing: Mutex::default(),
         });
         poster.background.add(Arc::new(PostParked(Arc::downgrade(&poster))));
         poster
@@ -204,11 +205,11 @@ impl Poster {
     /// message of each peer; those behind it wait for it. True: a request has found room meanwhile.
     #[cold]
     fn begin_sleep(&self) -> bool {
-        self.rung.store(0, Ordering::Relaxed);
-        let parked: Vec<_> = self.parked().entries.iter().map(|(_, it)| it.clone()).collect();
+        self.ringing().clear();
+        let parked = self.parked().entries.clone();
         let fabric = self.routes.fabric();
-        let mut firsts = first_of_each(parked.iter(), |it| it.peer());
-        firsts.retain(|it| {
+        let mut firsts = first_of_each(parked.iter(), |(_, it)| it.peer());
+        firsts.retain(|(_, it)| {
             it.waits_for_slots(self).is_some_and(|(to, bytes)| {
                 !fabric.has_credit(to, Class::Requests, bytes)
                     && fabric.ask_wake(to, Class::Requests, bytes, Sleeper::Progress)
@@ -222,13 +223,27 @@ impl Poster {
         if self.post_parked() > 0 {
             return true;
         }
-        firsts.retain(|it| {
+        firsts.retain(|(_, it)| {
             let waits = it.waits_for_slots(self);
             waits.is_some_and(|(to, bytes)| !fabric.has_credit(to, Class::Requests, bytes))
         });
-        let waits = |it: &&Arc<dyn Later>| firsts.iter().any(|first| first.peer() == it.peer());
-        self.rung.store(parked.iter().filter(waits).count() as u32, Ordering::Relaxed);
+        self.ringing().extend(firsts.iter().map(|(number, _)| number));
         false
+    }
+
+    fn ringing(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.ringing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many parked requests wait until a peer rings. Counted now, since another thread may have
+    /// posted the first one of a peer after begin_sleep(). Nobody has asked for a ring for those
+    /// behind it, so they do not count.
+    fn rung(&self) -> u32 {
+        let (ringing, queue) = (self.ringing(), self.parked());
+        let firsts = first_of_each(queue.entries.iter(), |(_, it)| it.peer());
+        let rings =
+            |peer| firsts.iter().any(|(number, it)| it.peer() == peer && ringing.contains(number));
+        queue.entries.iter().filter(|(_, it)| rings(it.peer())).count() as u32
     }
 
     /// Cancels all parked requests; from now on none is posted. True: none is left.
@@ -269,7 +284,7 @@ impl Task for PostParked {
     }
 
     fn rung(&self) -> u32 {
-        self.0.upgrade().map_or(0, |poster| poster.rung.load(Ordering::Relaxed))
+        self.0.upgrade().map_or(0, |poster| poster.rung())
     }
 
     fn is_idle(&self) -> bool {
