@@ -260,8 +260,10 @@ pub unsafe extern "C" fn llcl_region_register(
 /// gets its range of the memory file before every living peer that has used the region has unmapped
 /// it. A peer's read that is under way may bring zeros.
 /// `region`: ended by this call, except where it answers LLCL_RETRY_BUSY.
-/// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way: call again later;
-/// LLCL_ERR_STATE: it was freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
+/// LLCL_OK; LLCL_RETRY_BUSY: inside a callback while operations are under way: call again later. In
+/// offload mode the progress thread calls completions in the middle of its operations, so inside
+/// them this is the answer always, and another thread must end the region; LLCL_ERR_STATE: it was
+/// freed before (see the conventions on handles); LLCL_ERR_INVALID: NULL.
 /// With any other status the region has ended, but the wait has failed, or a network has not said
 /// that it no longer uses the memory: allocated memory then stays mapped here until the process
 /// ends, and the caller must keep registered memory valid for as long. Any thread may call it,
