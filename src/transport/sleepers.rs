@@ -160,6 +160,8 @@ impl Sleepers {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let (bell, first) = match awaited {
             [awaited] => list.enter(*awaited),
+            // A thread that waits for no word is woken by every store.
+            [] => list.enter_last(),
             _ => match list.enter_all(awaited) {
                 Some(bell) => (bell, true),
                 None => list.enter_last(),

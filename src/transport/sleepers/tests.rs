@@ -151,3 +151,15 @@ fn what_changes_without_a_bell_is_seen_after_a_nap() {
         assert!(sleepers.sleep(&waiters, &[AWAITED], None, late));
     }
 }
+
+#[test]
+fn a_sleeper_without_a_word_is_woken_by_every_store() {
+    let (waiters, sleepers) = (waiters(), Sleepers::default());
+    let last = || waiters.bell(PLACES - 1).ticket();
+    let before = last();
+    let woken = sleepers.sleep(&waiters, &[], Some(Duration::ZERO), || {
+        waiters.touched(WORD, 8);
+        true
+    });
+    assert!(woken && last() != before && !waiters.any());
+}
