@@ -1,6 +1,7 @@
-/* Broken if this fails: a callback that ends the round of a plan, by llcl_coll_start, llcl_coll_test
- * or an _async form, while its thread holds 64 callbacks back, runs the round's callback inside
- * itself. A plan that its callback starts again then needs a stack that grows with each round.
+/* Broken if this fails: a callback that ends the round of a plan, by llcl_coll_start,
+ * llcl_coll_test or an _async form, while its thread holds 64 callbacks back, runs the round's
+ * callback inside itself. A plan that its callback starts again then needs a stack that grows with
+ * each round.
  * ranks: 1 2
  * engines: offload thread
  * threads: yes

@@ -39,8 +39,8 @@
  *   Callbacks may post requests by the try functions, and start collectives; they must not block.
  *   A request that a callback posts may end at once. Its own callback then runs after the present
  *   one has returned, so a chain of callbacks of any length needs the stack of one. A thread holds
- *   at most 64 such callbacks back. Beyond that the try functions answer LLCL_RETRY_QUEUE_FULL, and
- *   the progress thread ends the rounds of plans and runs their callbacks.
+ *   at most 64 such callbacks back. Beyond that the try functions answer LLCL_RETRY_QUEUE_FULL,
+ *   and the progress thread ends the rounds of plans and runs their callbacks.
  * - Order. Operations of one thread or of several may take effect in any order, with two
  *   exceptions. The signal of llcl_try_write_signal_async is never seen before its data. And a
  *   thread that sees a word of 8 bytes which one operation has written (an atomic, a signal, a
