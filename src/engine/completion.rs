@@ -437,9 +437,8 @@ fn run(callback: Call, waiters: &Waiters) {
     match t.is_running() {
         false => t.outermost(callback.call as *const c_void, call),
         true if t.defer(callback) => return,
-        // Not reached, since threads check has_room() before they post inside a callback, or end a
-        // collective's round there. If it were, a deeper stack would be better than a lost
-        // callback.
+        // Not reached: threads check has_room() before they post or end a round inside a callback.
+        // If it were, a deeper stack would be better than a lost callback.
         true => user_function::call(|| callback.call as *const c_void, call),
     }
     // The callback may have stored to any word on which a thread of this process sleeps.
