@@ -5,7 +5,6 @@
 use super::{Parameters, Send};
 use crate::core::submit::failed;
 use crate::engine::completion::{CALL, Completion};
-use crate::fail;
 use crate::util::status::{Result, Status};
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -28,14 +27,11 @@ unsafe impl std::marker::Send for Call {}
 unsafe impl Sync for Call {}
 
 impl Call {
-    pub(super) fn new(capacity: usize) -> Result<Arc<Call>> {
-        let mut reply = Vec::new();
-        if reply.try_reserve_exact(capacity).is_err() {
-            fail!(ERR_NO_MEMORY, "no memory for a reply of {capacity} bytes");
-        }
-        reply.resize(capacity, 0);
-        let (reply, size) = (UnsafeCell::new(reply), UnsafeCell::new(0));
-        Ok(Arc::new(Call { end: AtomicI64::new(0), reply, size }))
+    /// With memory for a reply of `capacity` bytes, but of at most `most`, which no reply exceeds:
+    /// the caller's buffer may be much larger.
+    pub(super) fn new(capacity: usize, most: usize) -> Arc<Call> {
+        let (reply, size) = (vec![0; capacity.min(most)].into(), UnsafeCell::new(0));
+        Arc::new(Call { end: AtomicI64::new(0), reply, size })
     }
 
     /// The message with this call's memory in place of the caller's.
@@ -46,12 +42,16 @@ impl Call {
             target: Arc::into_raw(self.clone()).cast_mut().cast(),
             ..Completion::NOTHING
         };
-        let reply = match send.reply.is_null() {
-            true => std::ptr::null_mut(),
-            // SAFETY: nobody else uses the place before the message is sent.
-            false => unsafe { (*self.reply.get()).as_mut_ptr() },
+        let (reply, reply_capacity) = match send.reply.is_null() {
+            true => (std::ptr::null_mut(), send.reply_capacity),
+            false => {
+                // SAFETY: nobody else uses the place before the message is sent.
+                let place = unsafe { &mut *self.reply.get() };
+                (place.as_mut_ptr(), place.len())
+            }
         };
-        Send(Parameters { reply, reply_size: self.size.get(), on_complete, ..**send })
+        let reply_size = self.size.get();
+        Send(Parameters { reply, reply_capacity, reply_size, on_complete, ..**send })
     }
 
     /// The message was not accepted: drops the completion's reference.
