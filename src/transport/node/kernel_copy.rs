@@ -2,7 +2,7 @@
 
 use crate::fail;
 use crate::transport::{PAIRS, Pair};
-use crate::util::status::{Error, Result};
+use crate::util::status::{Error, Result, Status};
 
 /// The owner of the memory. The kernel finds a process by the number of any of its threads that has
 /// not ended.
@@ -151,13 +151,10 @@ unsafe fn copy(owner: Owner, pairs: &[Pair], call: Call, name: &str) -> Result<(
                     }
                     thread = owner.resident;
                 }
-                errno if errno.raw_os_error() == Some(libc::EFAULT) => fail!(
-                    ERR_KEY,
-                    "memory at {:#x}+{within} of process {} is not there any more, or may not be {}",
-                    pairs[at].theirs,
-                    owner.process,
-                    if name == "process_vm_writev" { "written" } else { "read" }
-                ),
+                errno if errno.raw_os_error() == Some(libc::EFAULT) => {
+                    // SAFETY: the pair is that of the failed call, which has copied nothing.
+                    return Err(unsafe { fault(owner, &pairs[at], within, name) });
+                }
                 errno
                     if !begun
                         && matches!(errno.raw_os_error(), Some(libc::EPERM | libc::ENOSYS)) =>
@@ -168,4 +165,33 @@ unsafe fn copy(owner: Owner, pairs: &[Pair], call: Call, name: &str) -> Result<(
             },
         }
     }
+}
+
+/// The error of a copy whose first byte, at `within` of a pair, one of the two sides refuses. The
+/// kernel does not say which, so this tries ours by itself.
+///
+/// # Safety
+/// The copy may change our side if it is a read.
+#[cold]
+unsafe fn fault(owner: Owner, pair: &Pair, within: usize, name: &str) -> Error {
+    let reads = name == "process_vm_readv";
+    let (mut scratch, ours) = (0u8, pair.ours.wrapping_add(within));
+    // A read writes our side, so the byte is copied onto itself.
+    let to = if reads { ours } else { &raw mut scratch };
+    let [to, from] = [to, ours].map(|at| libc::iovec { iov_base: at.cast(), iov_len: 1 });
+    // SAFETY: one vector on each side, and the kernel checks both; a read may write our side.
+    let count = unsafe { libc::process_vm_readv(libc::getpid(), &to, 1, &from, 1, 0) };
+    let fault = std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT);
+    let failed = |status, text: String| Error::new(status, text);
+    if count < 0 && fault {
+        let what = if reads { "written" } else { "read" };
+        let text = format!("memory at {ours:p} of this rank does not exist, or may not be {what}");
+        return failed(Status::ERR_INVALID, text);
+    }
+    let what = if reads { "read" } else { "written" };
+    let text = format!(
+        "memory at {:#x}+{within} of process {} is not there any more, or may not be {what}",
+        pair.theirs, owner.process
+    );
+    failed(Status::ERR_KEY, text)
 }
