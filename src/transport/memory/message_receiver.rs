@@ -394,7 +394,8 @@ impl MessageReceiver {
         counts.slots_high_water.raise(state.most);
     }
 
-    /// The next ticket to consume, of a receiver with one share.
+    /// The next ticket to consume, of a receiver with one share. Messages with earlier tickets may
+    /// be set aside.
     pub fn next_ticket(&self) -> u64 {
         self.states[0].next
     }

@@ -87,11 +87,14 @@ impl Dispatcher {
             self.naps[1].store(true, Ordering::SeqCst);
             return NAP;
         }
-        let armed = self
-            .replies
-            .take_unfenced()
-            .and_then(|mut message_receiver| message_receiver.arm(longest, None));
-        armed.unwrap_or(NAP)
+        let Some(mut replies) = self.replies.take_unfenced() else { return NAP };
+        // None: a sender has begun a reply. If the reply is there, perhaps one that was set aside,
+        // this thread does not sleep. If not, it naps, since the sender may take long.
+        match replies.arm(longest, None) {
+            Some(longest) => longest,
+            None if replies.has_come_anywhere() => Duration::ZERO,
+            None => NAP,
+        }
     }
 
     /// To be called by the progress thread when it is awake again: clears the wake flag of replies.

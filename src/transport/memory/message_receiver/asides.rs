@@ -7,8 +7,11 @@
 //! senders that try `t + N` go on to the next ticket. When the receiver itself reaches `t + N` and
 //! the message is still missing, it claims `t + 2N` first, and so on. In a share of one slot no
 //! message can wait behind, so the receiver waits.
+//!
+//! So a message that is set aside takes one of the share's N tickets. A reply or an answer, for
+//! which its receiver has reserved a slot, may then find none; its sender keeps it and tries again.
 
-use super::{Class, MessageReceiver};
+use super::MessageReceiver;
 use crate::transport::memory::slots::{Slot, mark};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -36,8 +39,7 @@ impl MessageReceiver {
     pub(super) fn set_aside(&mut self, since: Instant) -> bool {
         let state = &self.states[self.at];
         let (at, share, ticket) = (self.at, state.share, state.next);
-        if self.class == Class::Replies || since.elapsed() < PATIENCE || !share.waits_behind(ticket)
-        {
+        if since.elapsed() < PATIENCE || !share.waits_behind(ticket) {
             return false;
         }
         let Some(rank) = share.set_aside(ticket) else { return false };
