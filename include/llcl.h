@@ -2011,7 +2011,9 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes. While the
  * call waits the word may be changed by atomic stores only. `at_least`: the value to be reached,
  * compared unsigned; so a STORE or ADD word that reports a failure ends every wait. `timeout_ns`:
- * nanoseconds; negative: for ever; 0: only looks.
+ * nanoseconds; negative: for ever; 0: only looks, and runs up to 64 handlers. If a handler runs
+ * in the call when the time is over, the call returns after the handler, or up to 10 ms later if
+ * others follow. Completions that are due fire before, up to 64 at a time.
  * LLCL_OK: reached, and the caller sees what was done before the word was changed;
  * LLCL_ERR_TIMEOUT: not reached in time; LLCL_ERR_PEER_DEAD: not reached, and after a death no
  * rank is left that could change the word. That is so when all other ranks are dead, or all ranks
@@ -2059,7 +2061,7 @@ llcl_status_t llcl_wait_word_from(llcl_context_t *context,
  * longer than a time.
  *
  * `context`: a live context. `peer`: a rank below llcl_size, or LLCL_ALL_PEERS. `timeout_ns`:
- * nanoseconds; negative: for ever; 0: only looks.
+ * nanoseconds, as of llcl_wait_word; negative: for ever; 0: only looks.
  * LLCL_OK, and every other status: as of llcl_flush and llcl_flush_all; LLCL_ERR_TIMEOUT: not all
  * have ended in time. The operations go on, and their completions fire as without this call. Any
  * thread may call it. Helps with progress meanwhile, and sleeps if it takes long.
@@ -2338,7 +2340,7 @@ llcl_status_t llcl_am(llcl_context_t *context,
  * Sends an active message and waits for its end as llcl_am does, but not for longer than a time.
  *
  * `context` and `params`: as for llcl_am; of the flags only LLCL_FLAG_DEFER counts. `timeout_ns`:
- * nanoseconds; negative: for ever; 0: tries once.
+ * nanoseconds, as of llcl_wait_word; negative: for ever; 0: tries once.
  * LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the message has not ended in
  * time. It may have been sent, and its handler may have run or may run later. The library does not
  * write `reply` and `reply_size` any more. It may read payload and source until an llcl_flush with

@@ -227,7 +227,7 @@ pub unsafe extern "C" fn llcl_am(
 /// Sends an active message and waits for its end as llcl_am does, but not for longer than a time.
 ///
 /// `context` and `params`: as for llcl_am; of the flags only LLCL_FLAG_DEFER counts. `timeout_ns`:
-/// nanoseconds; negative: for ever; 0: tries once.
+/// nanoseconds, as of llcl_wait_word; negative: for ever; 0: tries once.
 /// LLCL_OK, and every other status: as of llcl_am; LLCL_ERR_TIMEOUT: the message has not ended in
 /// time. It may have been sent, and its handler may have run or may run later. The library does not
 /// write `reply` and `reply_size` any more. It may read payload and source until an llcl_flush with

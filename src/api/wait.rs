@@ -57,7 +57,9 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
 /// `context`: a live context. `word`: any uint64_t of this process, aligned to 8 bytes. While the
 /// call waits the word may be changed by atomic stores only. `at_least`: the value to be reached,
 /// compared unsigned; so a STORE or ADD word that reports a failure ends every wait. `timeout_ns`:
-/// nanoseconds; negative: for ever; 0: only looks.
+/// nanoseconds; negative: for ever; 0: only looks, and runs up to 64 handlers. If a handler runs
+/// in the call when the time is over, the call returns after the handler, or up to 10 ms later if
+/// others follow. Completions that are due fire before, up to 64 at a time.
 /// LLCL_OK: reached, and the caller sees what was done before the word was changed;
 /// LLCL_ERR_TIMEOUT: not reached in time; LLCL_ERR_PEER_DEAD: not reached, and after a death no
 /// rank is left that could change the word. That is so when all other ranks are dead, or all ranks
@@ -116,7 +118,7 @@ pub const LLCL_ALL_PEERS: u32 = 4_294_967_295;
 /// longer than a time.
 ///
 /// `context`: a live context. `peer`: a rank below llcl_size, or LLCL_ALL_PEERS. `timeout_ns`:
-/// nanoseconds; negative: for ever; 0: only looks.
+/// nanoseconds, as of llcl_wait_word; negative: for ever; 0: only looks.
 /// LLCL_OK, and every other status: as of llcl_flush and llcl_flush_all; LLCL_ERR_TIMEOUT: not all
 /// have ended in time. The operations go on, and their completions fire as without this call. Any
 /// thread may call it. Helps with progress meanwhile, and sleeps if it takes long.

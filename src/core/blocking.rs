@@ -1,6 +1,7 @@
 //! How a thread waits for the lane. At first the thread stays awake and helps with progress, then
 //! it sleeps.
 
+use crate::core::deadline::Deadline;
 use crate::core::poster::Poster;
 use crate::engine::command::{ALL_PEERS, Command, Op};
 use crate::engine::completion::{CALL, Completion};
@@ -48,8 +49,15 @@ pub(super) fn poll_wire(routes: &Routes) {
 
 impl<'a> Blocking<'a> {
     /// Helps with progress for some rounds, until `done`: with the lane, and with active messages
-    /// if there are any. `backoff` begins anew when messages were handled.
-    pub(super) fn help_until(self, backoff: &mut Backoff, done: impl Fn() -> bool) -> bool {
+    /// if there are any. `backoff` begins anew when messages were handled. Behind a handler it also
+    /// returns if the deadline has passed.
+    pub(super) fn help_until(
+        self,
+        backoff: &mut Backoff,
+        deadline: &Deadline,
+        done: impl Fn() -> bool,
+    ) -> bool {
+        let late = || deadline.has_passed();
         if self.poster.has_parked() {
             self.poster.post_parked();
         }
@@ -62,8 +70,8 @@ impl<'a> Blocking<'a> {
             // On a shared core all messages that wait, since their sender has filled its slots
             // before it has given the core to this thread.
             let handle = || match core_is_shared() {
-                true => self.dispatcher.help_on(&done),
-                false => self.dispatcher.help(),
+                true => self.dispatcher.help_on(&done, &late),
+                false => self.dispatcher.help(&|| done() || late()),
             };
             if !done() && self.help_others_or(handle, &done) {
                 backoff.renew();
@@ -73,7 +81,7 @@ impl<'a> Blocking<'a> {
         if !self.dispatcher.is_in_use() || !self.may_handle() {
             return self.lane.help_until(done);
         }
-        if self.dispatcher.help_until(&done) > 0 {
+        if self.dispatcher.help_until(&done, &late) > 0 {
             backoff.renew();
         }
         if done() {
@@ -87,7 +95,13 @@ impl<'a> Blocking<'a> {
 
     /// Helps with progress for one round. True: there was work.
     pub(super) fn help_others(self) -> bool {
-        self.help_others_or(|| self.dispatcher.help(), || false)
+        self.help_others_within(None)
+    }
+
+    /// Like `help_others`, but runs no further handler when the deadline has passed.
+    fn help_others_within(self, deadline: Option<Instant>) -> bool {
+        let deadline = Deadline::new(deadline);
+        self.help_others_or(|| self.dispatcher.help(&|| deadline.has_passed()), || false)
     }
 
     /// Like `help_others`, where `handle` handles messages and returns their number. It leaves the
@@ -144,7 +158,7 @@ impl<'a> Blocking<'a> {
         self.until_or(awaited, None, done);
     }
 
-    /// Like `until`, but no longer than the deadline. False: it has passed.
+    /// Like `until`, but no longer than the deadline, and one handler. False: it has passed.
     pub(super) fn until_or(
         self,
         awaited: Awaited,
@@ -152,12 +166,15 @@ impl<'a> Blocking<'a> {
         done: impl Fn() -> bool + Copy,
     ) -> bool {
         let mut backoff = Backoff::for_polls(self.spin);
-        while !self.help_until(&mut backoff, done) {
+        let limit = Deadline::new(deadline);
+        while !self.help_until(&mut backoff, &limit, done) {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return done();
             }
-            if !backoff.pause() && (self.handles_late(done) || self.sleep(awaited, left, done)) {
+            if !backoff.pause()
+                && (self.handles_late(&limit, done) || self.sleep(awaited, left, done))
+            {
                 backoff.renew();
             }
         }
@@ -167,8 +184,11 @@ impl<'a> Blocking<'a> {
     /// Handles the messages that came during the last yield of a wait, which other threads of this
     /// core may have used for long: their sender has filled its slots before it has yielded. If
     /// this thread slept instead, `llcl-handlers` would take its place. True: there were messages.
-    pub(super) fn handles_late(self, done: impl Fn() -> bool) -> bool {
-        core_is_shared() && self.may_handle() && !done() && self.dispatcher.help_on(done) > 0
+    pub(super) fn handles_late(self, deadline: &Deadline, done: impl Fn() -> bool) -> bool {
+        core_is_shared()
+            && self.may_handle()
+            && !done()
+            && self.dispatcher.help_on(&done, &|| deadline.has_passed()) > 0
     }
 
     /// Helps or pauses between two attempts, if nothing announces that the next one can succeed.
@@ -177,7 +197,7 @@ impl<'a> Blocking<'a> {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return false;
         }
-        if self.help_others() {
+        if self.help_others_within(deadline) {
             backoff.renew();
         } else if !backoff.pause() {
             std::thread::sleep(NAP);

@@ -190,7 +190,7 @@ impl Context {
             let wire = Arc::downgrade(&routes);
             bootstrap.while_waiting(Box::new(move || {
                 if polls_handlers && let Some(dispatcher) = polled.upgrade() {
-                    dispatcher.help();
+                    dispatcher.help(&|| false);
                 }
                 if polls_wire && let Some(routes) = wire.upgrade() {
                     poll_wire(&routes);

@@ -73,7 +73,7 @@ impl Context {
         let fenced = fenced.and_then(|()| self.bootstrap.fence_survivors_by(deadline));
         let limit = Instant::now() + if free { time.max(STUCK) } else { Duration::ZERO };
         // Polled handlers run only here now.
-        while self.dispatcher.is_polled() && self.dispatcher.help() > 0 {}
+        while self.dispatcher.is_polled() && self.dispatcher.help(&|| false) > 0 {}
         free &= self.handler_thread.stop(limit) & self.progress.stop(limit);
         if free {
             // Not earlier: a rank that had not reached the fence might have needed this rank's

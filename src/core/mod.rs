@@ -5,6 +5,7 @@ pub mod atomics;
 pub mod background;
 mod blocking;
 pub mod context;
+mod deadline;
 mod duplicate;
 pub mod finalize;
 mod handler_thread;

@@ -1,6 +1,7 @@
 //! The regions of this rank.
 
 use crate::core::blocking::Blocking;
+use crate::core::deadline::Deadline;
 use crate::core::poster::Poster;
 use crate::core::recall::Recall;
 use crate::core::region::aliases::Alias;
@@ -217,7 +218,7 @@ impl Regions {
         let blocking = self.blocking();
         let mut backoff = Backoff::new(self.spin);
         let answered = || self.table().recall.has_answers();
-        while !blocking.help_until(&mut backoff, answered) {
+        while !blocking.help_until(&mut backoff, &Deadline::new(None), answered) {
             if !backoff.pause() {
                 blocking.sleep(Awaited::ANYTHING, Some(NAP), answered);
                 return;

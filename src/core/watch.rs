@@ -3,6 +3,7 @@
 
 use crate::core::background::Background;
 use crate::core::blocking::Blocking;
+use crate::core::deadline::Deadline;
 use crate::core::region::Regions;
 use crate::engine::command::ALL_PEERS;
 use crate::engine::routes::Routes;
@@ -149,7 +150,8 @@ impl Watch<'_> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let mut backoff = Backoff::new(self.blocking.spin);
         let mut loss = Loss::default();
-        while !self.blocking.help_until(&mut backoff, done) {
+        let limit = Deadline::new(deadline);
+        while !self.blocking.help_until(&mut backoff, &limit, done) {
             if let Some(changer) = self.lost(&mut loss, words) {
                 // The last stores of a dead rank come before the news of its death, so one more
                 // look finds them.
@@ -164,7 +166,7 @@ impl Watch<'_> {
             let sleep =
                 |awaited: &[Awaited], limit| self.blocking.sleep_any(awaited, limit, enough);
             if !backoff.pause()
-                && (self.blocking.handles_late(done) || self.sleep(words, left, sleep))
+                && (self.blocking.handles_late(&limit, done) || self.sleep(words, left, sleep))
             {
                 backoff.renew();
             }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::core::context::Place;
+use crate::core::deadline::Deadline;
 use crate::engine::messages::message::Message;
 use crate::transport::address::Address;
 use crate::util::admission::{REFUSALS, SHARE};
@@ -141,7 +142,9 @@ fn a_wait_on_a_shared_core_is_noted() {
     context.dispatcher.nap_while_others_help(&mut seen);
     assert!(!context.dispatcher.nap_while_others_help(&mut seen));
     share_core(true);
-    context.blocking().help_until(&mut Backoff::new(Duration::ZERO), || false);
+    context
+        .blocking()
+        .help_until(&mut Backoff::new(Duration::ZERO), &Deadline::new(None), || false);
     share_core(false);
     assert!(context.dispatcher.nap_while_others_help(&mut seen));
     context.finalize(None).status.expect("the end");
@@ -161,7 +164,11 @@ fn a_wait_on_a_shared_core_handles_all_messages_before_it_yields() {
         (0..ALL).for_each(|_| context.am_try(&to_self(ANSWER)).expect("credit"));
         share_core(true);
         let done = || count.load(Ordering::Relaxed) >= most;
-        context.blocking().help_until(&mut Backoff::new(Duration::ZERO), done);
+        context.blocking().help_until(
+            &mut Backoff::new(Duration::ZERO),
+            &Deadline::new(None),
+            done,
+        );
         share_core(false);
         let end = count.load(Ordering::Relaxed);
         while context.am_poll(64).expect("a poll") > 0 {}
@@ -183,7 +190,7 @@ fn a_wait_on_a_shared_core_handles_what_came_during_its_last_yield() {
     let handles = |shared| {
         context.am_try(&to_self(ANSWER)).expect("credit");
         share_core(shared);
-        let handles = context.blocking().handles_late(|| false);
+        let handles = context.blocking().handles_late(&Deadline::new(None), || false);
         share_core(false);
         while context.am_poll(64).expect("a poll") > 0 {}
         handles

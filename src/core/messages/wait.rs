@@ -46,7 +46,7 @@ impl Context {
     /// must call am_poll().
     #[inline(always)]
     pub fn am_poll_one(&self, most: usize) -> Option<usize> {
-        let handled = self.dispatcher.poll_one(most, true);
+        let handled = self.dispatcher.poll_one(most, true, &|| false);
         if handled.is_some() {
             self.dispatcher.notify_sleepers();
         }
@@ -72,9 +72,9 @@ impl Context {
         if polled {
             ask();
         }
-        let mut handled = self.dispatcher.poll_and_note(most, true);
+        let mut handled = self.dispatcher.poll_and_note(most);
         if handled == 0 && silent && !polled && ask() {
-            handled = self.dispatcher.poll_and_note(most, true);
+            handled = self.dispatcher.poll_and_note(most);
         }
         if handled > 0 {
             self.dispatcher.notify_sleepers();

@@ -40,8 +40,7 @@ pub use poll::Look;
 
 /// Looks without a message after which a waiting thread ends its burst of work on messages.
 const LOOKS: usize = 48;
-/// Messages after which a waiting thread ends its burst of work on messages, and checks its
-/// deadline.
+/// Messages after which a waiting thread ends its burst of work on messages.
 const MOST: usize = 1024;
 /// Messages after which a thread gives the role up and takes it again.
 const BATCH: usize = 64;
@@ -283,11 +282,12 @@ impl Dispatcher {
     }
 
     /// Takes replies and runs handlers in one burst: until LOOKS looks found no message, MOST
-    /// messages were handled, or `done`. Returns the number of messages.
-    pub fn help_until(&self, done: impl Fn() -> bool) -> usize {
+    /// messages were handled, `done`, or, behind a handler, `late`. Returns the number of messages.
+    pub fn help_until(&self, done: &impl Fn() -> bool, late: &impl Fn() -> bool) -> usize {
         if self.is_polled() {
-            return self.poll_until(done);
+            return self.poll_until(done, late);
         }
+        let stop = || done() || late();
         self.note_help();
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
@@ -314,7 +314,10 @@ impl Dispatcher {
                     .map_or(0, |message_receiver| self.take_replies(message_receiver));
             } else if let Some(requests) = requests {
                 drop(replies);
-                handled += self.serve(Callbacks::of_thread(), requests, BATCH, &done);
+                handled += self.serve(Callbacks::of_thread(), requests, BATCH, &stop);
+                if stop() {
+                    break;
+                }
             }
         }
         self.notify_sleepers();
@@ -391,11 +394,11 @@ impl Dispatcher {
         count
     }
 
-    /// Takes replies and runs handlers once; returns the number of messages. Does nothing inside a
-    /// callback.
-    pub fn help(&self) -> usize {
+    /// Takes replies and runs handlers once, up to BATCH or until `done`; returns the number of
+    /// messages. Does nothing inside a callback.
+    pub fn help(&self, done: &impl Fn() -> bool) -> usize {
         let handled = match self.is_polled() {
-            true if self.may_poll() => self.poll(BATCH),
+            true if self.may_poll() => self.poll(BATCH, done),
             true => 0,
             false => {
                 // A thread that waits for a silent wire calls this again and again. Elsewhere a
@@ -403,21 +406,22 @@ impl Dispatcher {
                 if self.post.routes.fabric().has_silent_wire() {
                     self.note_help();
                 }
-                self.poll_replies() + self.poll_requests()
+                self.poll_replies() + self.poll_requests_until(done)
             }
         };
         self.notify_sleepers();
         handled
     }
 
-    /// Like `help`, again and again as long as whole batches come, until MOST messages were handled
-    /// or `done`.
-    pub fn help_on(&self, done: impl Fn() -> bool) -> usize {
+    /// Like `help`, again and again as long as whole batches come, until MOST messages were handled,
+    /// `done` or `late`.
+    pub fn help_on(&self, done: &impl Fn() -> bool, late: &impl Fn() -> bool) -> usize {
+        let stop = || done() || late();
         let mut handled = 0;
         loop {
-            let round = self.help();
+            let round = self.help(&stop);
             handled += round;
-            if round < BATCH || handled >= MOST || done() {
+            if round < BATCH || handled >= MOST || stop() {
                 return handled;
             }
         }
@@ -426,10 +430,14 @@ impl Dispatcher {
     /// Runs handlers, if the role is free; returns the number of messages. The caller calls
     /// notify_sleepers() next.
     pub fn poll_requests(&self) -> usize {
+        self.poll_requests_until(&|| false)
+    }
+
+    fn poll_requests_until(&self, done: &impl Fn() -> bool) -> usize {
         if !self.has_handlers.load(Ordering::Relaxed) || in_callback() {
             return 0;
         }
         self.requests_to_serve()
-            .map_or(0, |requests| self.serve(Callbacks::of_thread(), requests, BATCH, &|| false))
+            .map_or(0, |requests| self.serve(Callbacks::of_thread(), requests, BATCH, done))
     }
 }

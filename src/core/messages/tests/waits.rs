@@ -53,7 +53,7 @@ fn a_wait_that_a_handler_ends_leaves_the_lane_alone() {
         unsafe { context.lane.put(&flush, &[]) }.expect("room");
         let mut backoff = Backoff::new(Duration::ZERO);
         let done = || answered.load(Ordering::Relaxed) == count;
-        while !context.blocking().help_until(&mut backoff, done) {}
+        while !context.blocking().help_until(&mut backoff, &Deadline::new(None), done) {}
         let left = ended.load(Ordering::Relaxed) == 0;
         while ended.load(Ordering::Relaxed) == 0 {
             context.blocking().help_others();

@@ -117,27 +117,32 @@ impl Dispatcher {
         !self.something_has_come() && count_empty_poll_if(|number, _| !number.is_multiple_of(EMPTY))
     }
 
-    /// Runs up to `most` handlers, if the role is free; returns the number of messages. Must not be
-    /// called inside a callback. The caller calls notify_sleepers() next.
+    /// Runs up to `most` handlers until `done`, if the role is free; returns their number. Must not
+    /// be called inside a callback. The caller calls notify_sleepers() next.
     #[inline]
-    pub fn poll(&self, most: usize) -> usize {
-        self.poll_and_note(most, false)
+    pub fn poll(&self, most: usize, done: &impl Fn() -> bool) -> usize {
+        self.poll_until_done(most, false, done)
     }
 
-    /// Like `poll`. With `note` it also notes the number of handlers that have run, for
+    /// Like `poll`, without `done`. It also notes the number of handlers that have run, for
     /// noted_handled().
     #[inline(always)]
-    pub fn poll_and_note(&self, most: usize, note: bool) -> usize {
-        let one = if self.next_has_come() { self.poll_one(most, note) } else { None };
-        one.unwrap_or_else(|| self.poll_any(most, note))
+    pub fn poll_and_note(&self, most: usize) -> usize {
+        self.poll_until_done(most, true, &|| false)
     }
 
-    /// The beginning of poll_and_note(), for a thread that has seen a message. Most likely the
+    #[inline(always)]
+    fn poll_until_done(&self, most: usize, note: bool, done: &impl Fn() -> bool) -> usize {
+        let one = if self.next_has_come() { self.poll_one(most, note, done) } else { None };
+        one.unwrap_or_else(|| self.poll_any(most, note, done))
+    }
+
+    /// The beginning of a poll, for a thread that has seen a message. Most likely the
     /// message is by itself, and its sender may wait for the answer, so this does nothing else
     /// before it runs the handler. None: no handler has run, since the thread is inside a callback
     /// or since something else is due.
     #[inline(always)]
-    pub fn poll_one(&self, most: usize, note: bool) -> Option<usize> {
+    pub fn poll_one(&self, most: usize, note: bool, done: &impl Fn() -> bool) -> Option<usize> {
         let callbacks = Callbacks::of_thread_outside()?;
         let mut requests = self.free_requests()?;
         if !self.serve_one(callbacks, &mut requests) {
@@ -145,7 +150,7 @@ impl Dispatcher {
         }
         callbacks.reset_empty_polls();
         if most > 1 && requests.is_ready() {
-            return Some(self.poll_further(callbacks, requests, most, note));
+            return Some(self.poll_further(callbacks, requests, (most, note), done));
         }
         let total = self.handled();
         drop(requests);
@@ -159,10 +164,10 @@ impl Dispatcher {
         &self,
         callbacks: Callbacks<'_>,
         requests: Held<'_, Requests, false>,
-        most: usize,
-        note: bool,
+        (most, note): (usize, bool),
+        done: &impl Fn() -> bool,
     ) -> usize {
-        let count = self.serve_and_count(callbacks, requests, 1, most.min(BATCH), note);
+        let count = self.serve_and_count(callbacks, requests, 1, (most.min(BATCH), note), done);
         self.take_replies_if_any();
         count
     }
@@ -174,23 +179,23 @@ impl Dispatcher {
         callbacks: Callbacks<'_>,
         requests: Held<'_, Requests, false>,
         begun: usize,
-        most: usize,
-        note: bool,
+        (most, note): (usize, bool),
+        done: &impl Fn() -> bool,
     ) -> usize {
         let handled = &self.post.counts.handled;
         let before = handled.get().wrapping_sub(begun as u64);
-        let count = self.serve_further(callbacks, requests, begun, most, &|| false);
+        let count = self.serve_further(callbacks, requests, begun, most, done);
         let ran = handled.get().wrapping_sub(before).min(count as u64);
         self.count_ran(callbacks, ran, note.then_some(self.handled()));
         count
     }
 
-    /// The rest of poll_and_note().
+    /// The rest of a poll.
     #[inline(never)]
-    fn poll_any(&self, most: usize, note: bool) -> usize {
+    fn poll_any(&self, most: usize, note: bool, done: &impl Fn() -> bool) -> usize {
         let most = most.min(BATCH);
         let found = match self.something_has_come() {
-            true => self.take_up_to(most, note),
+            true => self.take_up_to(most, note, done),
             false => 0,
         };
         if found > 0 {
@@ -198,7 +203,7 @@ impl Dispatcher {
             return found;
         }
         match count_empty_poll() {
-            empty if empty.is_multiple_of(EMPTY) => self.look_around(empty, most),
+            empty if empty.is_multiple_of(EMPTY) => self.look_around(empty, most, done),
             _ => 0,
         }
     }
@@ -234,11 +239,11 @@ impl Dispatcher {
             || self.post.parked.any()
     }
 
-    fn take_up_to(&self, most: usize, note: bool) -> usize {
+    fn take_up_to(&self, most: usize, note: bool, done: &impl Fn() -> bool) -> usize {
         self.take_replies_if_any();
         let callbacks = Callbacks::of_thread();
         match self.requests_to_serve() {
-            Some(requests) => self.serve_and_count(callbacks, requests, 0, most, note),
+            Some(requests) => self.serve_and_count(callbacks, requests, 0, (most, note), done),
             None => {
                 let again = polls_of(self, callbacks, |polls| {
                     polls.taken = (polls.taken + 1) % TAKEN;
@@ -270,29 +275,35 @@ impl Dispatcher {
 
     /// See EMPTY and YIELD.
     #[cold]
-    fn look_around(&self, empty: u32, most: usize) -> usize {
+    fn look_around(&self, empty: u32, most: usize, done: &impl Fn() -> bool) -> usize {
         if empty.is_multiple_of(YIELD) {
             std::thread::yield_now();
         }
         self.end_messages();
         let Some(mut requests) = self.requests_to_serve() else { return 0 };
         if (0..UNDER_ROLE).any(|_| requests.has_come()) {
-            return self.serve_further(Callbacks::of_thread(), requests, 0, most, &|| false);
+            return self.serve_further(Callbacks::of_thread(), requests, 0, most, done);
         }
         0
     }
 
-    /// Polls in one burst: until LOOKS polls were empty, MOST messages were handled, or `done`.
-    /// Returns the number of messages.
-    pub(super) fn poll_until(&self, done: impl Fn() -> bool) -> usize {
+    /// Polls in one burst: until LOOKS polls were empty, MOST messages were handled, `done`, or,
+    /// behind a handler, `late`. Returns the number of messages.
+    pub(super) fn poll_until(&self, done: &impl Fn() -> bool, late: &impl Fn() -> bool) -> usize {
+        let stop = || done() || late();
         let (mut looks, mut handled) = (0, 0);
         while looks < LOOKS && handled < MOST && !done() {
-            match self.poll(BATCH) {
+            match self.poll(BATCH, &stop) {
                 0 => {
                     looks += 1;
                     std::hint::spin_loop();
                 }
-                found => (looks, handled) = (0, handled + found),
+                found => {
+                    (looks, handled) = (0, handled + found);
+                    if stop() {
+                        break;
+                    }
+                }
             }
         }
         self.notify_sleepers();
