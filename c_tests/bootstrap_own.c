@@ -296,6 +296,20 @@ static void one_exits(struct own_rank *me)
     sleep_ms(60000);
 }
 
+static void one_exits_slowly_and_one_aborts(struct own_rank *me)
+{
+    llcl_context_t *context = NULL;
+    CHECK_OK(own_init(me, NULL, &context));
+    CHECK(signal(SIGTERM, SIG_IGN) != SIG_ERR);
+    CHECK_OK(llcl_barrier(context));
+    if (me->rank == 2)
+        llcl_exit(context, 11, 60000);
+    sleep_ms(100);
+    if (me->rank == 1)
+        llcl_abort(context, 9);
+    sleep_ms(60000);
+}
+
 static int32_t not_called(void *data, const void *mine, size_t size, void *all)
 {
     (void)data, (void)mine, (void)size, (void)all;
@@ -349,6 +363,8 @@ int main(void)
     CHECK(codes[0] == 9 && codes[1] == 256 + SIGTERM && codes[2] == 9 && codes[3] == 256 + SIGTERM);
     own_ranks(4, one_exits, codes);
     CHECK(codes[0] == 11 && codes[1] == 256 + SIGKILL && codes[2] == 12 && codes[3] == 256 + SIGTERM);
+    own_ranks(4, one_exits_slowly_and_one_aborts, codes);
+    CHECK(codes[0] == 11 && codes[1] == 9 && codes[2] == 11 && codes[3] == 256 + SIGKILL);
     own_ranks(2, one_aborts_by_the_launcher, codes);
     CHECK_EQUAL(codes[1], 77);
     return 0;

@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, exit};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SIZES: [&str; 5] = ["1", "2", "3", "5", "8"];
 
@@ -284,6 +284,40 @@ fn an_abort_ends_the_job_with_its_code() {
     assert_eq!(run("0"), 0);
     assert_eq!(run("256"), 1);
     assert_eq!(run("-1"), 255);
+}
+
+#[test]
+fn a_long_grace_is_shortened_by_an_abort_and_by_the_time_limit() {
+    if is_rank() {
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        let me = Bootstrap::from_environment().unwrap();
+        me.exchange(&[], &mut []).unwrap();
+        if me.rank() == 0 {
+            me.abort(0, 60_000);
+        } else if std::env::var_os("ABORT").is_some() {
+            std::thread::sleep(Duration::from_millis(200));
+            me.abort(3, 100);
+            exit(3);
+        }
+        std::thread::sleep(Duration::from_secs(60));
+        exit(0);
+    }
+    let run = |abort: Option<&str>, limit: &str| {
+        let start = Instant::now();
+        let output = Command::new(env!("CARGO_BIN_EXE_llcl-run"))
+            .args(["-n", "2", "--timeout", limit, "--"])
+            .args(again("a_long_grace_is_shortened_by_an_abort_and_by_the_time_limit"))
+            .env("LLCL_TEST_RANK", "yes")
+            .envs(abort.map(|abort| ("ABORT", abort)))
+            .output()
+            .unwrap();
+        assert!(start.elapsed() < Duration::from_secs(30), "the ranks had {:?}", start.elapsed());
+        output.status.code().unwrap()
+    };
+    // The first call decides the code.
+    assert_eq!(run(Some("yes"), "40"), 0);
+    assert_eq!(run(None, "1"), 124);
 }
 
 #[test]

@@ -294,8 +294,10 @@ unsafe fn end(context: *mut llcl_context_t, timeout: Option<Duration>) -> Result
     status
 }
 
-/// Ends the whole job at once: every rank is killed, and llcl-run returns `exit_code`. The system
-/// keeps the low 8 bits of the code; a code other than 0 in which these bits are 0 counts as 1.
+/// Ends the whole job: this process at once, every other rank by SIGTERM, and by SIGKILL if it runs
+/// on after two seconds. llcl-run returns `exit_code`. The system keeps the low 8 bits of the code;
+/// a code other than 0 in which these bits are 0 counts as 1. After an llcl_exit the call ends the
+/// ranks within two seconds, too, but the code stays that of llcl_exit.
 ///
 /// `context`: any context of the job; NULL: only this process ends. Does not return. Any thread may
 /// call it, also inside a callback. No exit handler runs.
@@ -317,9 +319,10 @@ pub unsafe extern "C" fn llcl_abort(context: *mut llcl_context_t, exit_code: i32
 /// time. llcl-run returns the code. If streams other than stdout are not written within a second,
 /// for instance since another thread reads from one, this process ends without exit handlers.
 ///
-/// The first call of a job decides. Later calls, of any thread of any rank, do not return either. A
-/// second call by the same thread, in an exit handler, writes the buffered output and ends the
-/// process at once, with the code of the first.
+/// The first call of a job decides the code. Later calls, of any thread of any rank, do not return
+/// either; they can only shorten the time that the ranks have, as llcl_abort and `llcl-run
+/// --timeout` can. A second call by the same thread, in an exit handler, writes the buffered output
+/// and ends the process at once, with the code of the first.
 /// `context`: any context of the job; NULL: only this process ends. `exit_code`: as of llcl_abort.
 /// `grace_ms`: milliseconds that the processes of the job have to end. Where the context was made
 /// with an llcl_bootstrap_t::abort, this function writes the buffered output of this process and

@@ -30,7 +30,7 @@ struct Options {
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_RANKS)))]
     ranks: u32,
 
-    /// End all ranks after this time
+    /// End all ranks after this time, by SIGTERM and two seconds later by SIGKILL
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
 

@@ -132,16 +132,9 @@ impl Job<'_> {
     fn note(&mut self, events: Vec<Event>) {
         for event in events {
             match event {
-                Event::Abort { rank, code, grace_ms } if self.kill_at.is_none() => {
-                    // Code 0 is how a job of several threads ends without an error.
-                    if code != 0 {
-                        report(&format!("rank {rank} ends the job with code {code}"));
-                    }
-                    // An error whose low bits are 0 is no success.
-                    self.verdict.get_or_insert(if code == 0 { 0 } else { (code as u8).max(1) });
-                    self.end_all_but(Some(rank), Duration::from_millis(grace_ms.into()));
+                Event::Abort { rank, code, grace_ms } => {
+                    self.called_off(rank, code, Duration::from_millis(grace_ms.into()));
                 }
-                Event::Abort { .. } => {}
                 Event::ProtocolError { rank, what } => {
                     let text = format!("rank {rank} is killed: from its connection came {what}");
                     self.failed(text, 1);
@@ -151,6 +144,21 @@ impl Job<'_> {
                 }
             }
         }
+    }
+
+    /// A rank ends the job. The first such call decides the exit code; later ones can only shorten
+    /// the time that the ranks have.
+    fn called_off(&mut self, rank: u32, code: i32, grace: Duration) {
+        if self.kill_at.is_some() {
+            return self.kill_within(grace);
+        }
+        // Code 0 is how a job of several threads ends without an error.
+        if code != 0 {
+            report(&format!("rank {rank} ends the job with code {code}"));
+        }
+        // An error whose low bits are 0 is no success.
+        self.verdict.get_or_insert(if code == 0 { 0 } else { (code as u8).max(1) });
+        self.end_all_but(Some(rank), grace);
     }
 
     /// Handles the end of a rank. False: it has not ended yet.
@@ -205,7 +213,7 @@ impl Job<'_> {
     /// Sends SIGTERM to all ranks except `spared`, which ends by itself; after `grace` all are
     /// killed.
     fn end_all_but(&mut self, spared: Option<u32>, grace: Duration) {
-        self.kill_at.get_or_insert(Instant::now() + grace);
+        self.kill_within(grace);
         for (at, rank) in (0..).zip(&self.ranks) {
             if rank.ended || spared == Some(at) {
                 continue;
@@ -214,6 +222,12 @@ impl Job<'_> {
             // A stopped process would not handle the signal.
             child::signal(rank, libc::SIGCONT);
         }
+    }
+
+    /// Kills the ranks after this time, or earlier if that was decided before.
+    fn kill_within(&mut self, grace: Duration) {
+        let at = Instant::now() + grace;
+        self.kill_at = Some(self.kill_at.map_or(at, |earlier| earlier.min(at)));
     }
 
     fn look_at_the_clock(&mut self) {
@@ -225,13 +239,11 @@ impl Job<'_> {
         }
         if self.timeout_at.is_some_and(|at| at <= now) {
             self.timeout_at = None;
-            if self.kill_at.is_none() {
-                let time = self.options.timeout.unwrap_or_default().as_secs_f64();
-                report(&format!("the time of {time} s is over, ending all ranks"));
-                self.verdict = Some(124);
-                self.timed_out = true;
-                self.end_all();
-            }
+            let time = self.options.timeout.unwrap_or_default().as_secs_f64();
+            report(&format!("the time of {time} s is over, ending all ranks"));
+            self.verdict = Some(124);
+            self.timed_out = true;
+            self.end_all();
         }
         if self.kill_at.is_some_and(|at| at <= now) {
             self.ranks.iter().for_each(|r| child::signal(r, libc::SIGKILL));

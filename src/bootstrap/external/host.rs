@@ -361,13 +361,19 @@ fn serve_ranks(
 /// Ends the processes of all ranks of this machine, this one last, unless its rank `has_left` the
 /// world. The rank that called for the end ends by itself; it has the same time as the others.
 fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32), has_left: bool) {
-    let until = Instant::now() + Duration::from_millis(grace_ms.into());
+    let grace = |ms: u32| Instant::now() + Duration::from_millis(ms.into());
+    let mut until = grace(grace_ms);
     hub.signal_all_but(&[me, rank], libc::SIGTERM);
     while Instant::now() < until && hub.signal_all_but(&[me], 0) {
         let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
         let _ = socket::poll(&mut [interest(hub.as_fd(), libc::POLLIN)], left + 1);
-        // The hub notices their ends; other requests have no effect any more.
-        let _ = hub.turn();
+        // The hub notices their ends. A second call can only shorten the time; other requests have
+        // no effect any more.
+        for event in hub.turn().unwrap_or_default() {
+            if let Event::Abort { grace_ms, .. } = event {
+                until = until.min(grace(grace_ms));
+            }
+        }
     }
     hub.signal_all_but(&[me], libc::SIGKILL);
     if has_left {
