@@ -114,8 +114,12 @@ impl Bootstrap {
                 false => external::all_have(handed, &client)?,
             }
         }
-        let link = Link::Hub(client?);
-        let joined = Bootstrap::of(rank, size, link);
+        let client = match client {
+            Ok(client) => client,
+            // If the hub in this process could not begin, it knows the reason.
+            Err(error) => return Err(host.and_then(HubThread::failure).unwrap_or(error)),
+        };
+        let joined = Bootstrap::of(rank, size, Link::Hub(client));
         let (abort, processes) = (handed.abort.take(), handed.processes);
         let (foreign, _keep, host) = (handed.foreign, handed.keep.take(), Mutex::new(host));
         Ok(Bootstrap { host, hub_requests, hubs, abort, processes, foreign, _keep, ..joined })

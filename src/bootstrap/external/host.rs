@@ -8,11 +8,13 @@
 use crate::bootstrap::client::{Meanwhile, lock};
 use crate::bootstrap::hub::{Event, Hub};
 use crate::bootstrap::log::Log;
+use crate::fail;
 use crate::util::rendezvous::{Secret, accept};
 use crate::util::socket::{self, Wake, interest};
-use crate::util::status::Result;
+use crate::util::status::{Error, Result};
 use crate::util::thread::{Thread, spawn_quiet};
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -26,8 +28,6 @@ pub(in crate::bootstrap) const LEAVE_GRACE: Duration = Duration::from_secs(2);
 const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// How long leave() sleeps between two calls of the function that polls meanwhile.
 const NAP: Duration = Duration::from_micros(100);
-/// How long it waits after a failed accept(), in milliseconds.
-const PAUSE_MS: i32 = 10;
 /// How often the hub of rank 0 and each other hub send each other a pulse. If the network refuses
 /// it, they learn of the death of a process with a hub, of which nobody else may tell.
 const PULSE: Duration = Duration::from_secs(1);
@@ -62,6 +62,8 @@ struct Pending {
     leaving: bool,
     /// The wire has failed: the other hubs cannot be reached any more.
     wire_failed: bool,
+    /// The hub has ended, for this reason, before it served a rank.
+    failure: Option<Error>,
 }
 
 /// See [`Pending`].
@@ -98,12 +100,9 @@ impl Host {
         let acceptor = Acceptor { listener, secret, connections, unknown: Vec::new() };
         let requests = hub_requests.clone();
         let thread = spawn_quiet("llcl-hub", STACK, move || {
-            if let Some((connections, hubs)) = acceptor.accept_all(me, &requests) {
-                let several = hubs.iter().any(|hub| *hub != me);
-                let log = several.then(|| Log::new(me, hubs));
-                if let Ok(hub) = Hub::with(connections, log) {
-                    serve(hub, (me, several), &requests);
-                }
+            // If this fails, all connections are closed, so every rank of this machine notices it.
+            if let Err(error) = run(acceptor, me, &requests) {
+                lock(&requests.pending).failure = Some(error);
             }
         })?;
         Ok((theirs, Host { hub_requests, thread: Some(thread) }))
@@ -112,6 +111,14 @@ impl Host {
     /// The object through which other threads reach the hub, until it ends.
     pub(super) fn hub_requests(&self) -> Arc<HubRequests> {
         self.hub_requests.clone()
+    }
+
+    /// Ends the hub, which does not answer its own rank. Returns the reason if the hub could not
+    /// begin.
+    pub(in crate::bootstrap) fn failure(self) -> Option<Error> {
+        let requests = self.hub_requests();
+        self.leave(Some(Instant::now() + LEAVE_GRACE), None);
+        lock(&requests.pending).failure.take()
     }
 
     /// The rank in whose process the hub runs has left. Waits for the end of the hub until `limit`
@@ -201,57 +208,97 @@ struct Acceptor {
 type Connected = (Vec<Option<OwnedFd>>, Arc<[u32]>);
 
 impl Acceptor {
-    /// Accepts all ranks of this machine. None: rank `me` has left before.
-    fn accept_all(mut self, me: u32, hub_requests: &HubRequests) -> Option<Connected> {
-        // Whether the last accept() failed, for instance because this process has no descriptor
-        // left.
-        let mut refused = false;
+    /// Accepts all ranks of this machine. None: rank `me` has left before. An error: this process
+    /// has no descriptor or no memory left.
+    fn accept_all(mut self, me: u32, hub_requests: &HubRequests) -> Result<Option<Connected>> {
+        let mut failure = None;
         loop {
             let (hubs, leaving) =
                 hub_requests.take(|pending| (pending.hubs.clone(), pending.leaving));
+            // Before all ranks have met, the end of the listener would make this machine look as
+            // if it were several.
+            if let Some(error) = failure.take_if(|_| hubs.is_some() || leaving) {
+                return Err(error);
+            }
             if leaving {
-                return None;
+                return Ok(None);
             }
             let all_here = |hubs: &Arc<[u32]>| {
                 hubs.iter().zip(&self.connections).all(|(hub, place)| *hub != me || place.is_some())
             };
             if let Some(hubs) = hubs.filter(all_here) {
-                return Some((self.connections, hubs));
+                return Ok(Some((self.connections, hubs)));
             }
             let mut waits = vec![interest(hub_requests.wake.as_fd(), libc::POLLIN)];
-            let room = self.unknown.len() < MOST_UNKNOWN && !refused;
-            let patience = if refused { PAUSE_MS } else { -1 };
-            waits.push(interest(self.listener.as_fd(), if room { libc::POLLIN } else { 0 }));
-            waits.extend(self.unknown.iter().map(|it| interest(it.as_fd(), libc::POLLIN)));
-            socket::poll(&mut waits, patience).ok()?;
-            refused = false;
-            for at in (0..self.unknown.len()).rev().filter(|at| waits[at + 2].revents != 0) {
-                let connection = self.unknown.swap_remove(at);
-                self.identify(connection);
+            if failure.is_none() {
+                let room = self.unknown.len() < MOST_UNKNOWN;
+                waits.push(interest(self.listener.as_fd(), if room { libc::POLLIN } else { 0 }));
+                waits.extend(self.unknown.iter().map(|it| interest(it.as_fd(), libc::POLLIN)));
             }
-            if waits[1].revents != 0 {
-                match accept(self.listener.as_fd()) {
-                    Ok(connection) => self.unknown.push(connection),
-                    Err(_) => refused = true,
-                }
-            }
+            socket::poll(&mut waits, -1)?;
+            failure = failure.or_else(|| self.admit(&waits[1..]).err());
         }
     }
 
-    /// Keeps the connection if a rank has sent a valid hello; closes it otherwise.
-    fn identify(&mut self, connection: OwnedFd) {
+    /// Takes what has come: hellos, and a connection. `waits`: the listener, and behind it the
+    /// unknown connections.
+    fn admit(&mut self, waits: &[libc::pollfd]) -> Result<()> {
+        for at in (0..self.unknown.len()).rev().filter(|at| waits[at + 1].revents != 0) {
+            let connection = self.unknown.swap_remove(at);
+            self.identify(connection)?;
+        }
+        if waits[0].revents != 0 {
+            match accept(self.listener.as_fd()) {
+                Ok(connection) => self.unknown.push(connection),
+                // Nobody could connect any more, and all would wait.
+                Err(e) if is_shortage(&e) => {
+                    fail!(ERR_NO_MEMORY, "accepting the ranks of this machine: {e}")
+                }
+                // The connection has gone already.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the connection if a rank has sent a valid hello; closes it otherwise. An error: the
+    /// hello is valid, but this process has no room for the descriptor that came with it.
+    fn identify(&mut self, connection: OwnedFd) -> Result<()> {
         let mut buffer = [0; HELLO + 1];
-        let said = socket::receive(connection.as_fd(), &mut buffer);
-        // Without its descriptor a rank could not reach this one's memory.
-        let Ok((said, Some(_))) = said else { return };
-        let Some((_, rank)) = buffer[..said].split_last_chunk() else { return };
+        let Ok((said, probe)) = socket::receive(connection.as_fd(), &mut buffer) else {
+            return Ok(());
+        };
+        let Some((_, rank)) = buffer[..said].split_last_chunk() else { return Ok(()) };
         let rank = u32::from_ne_bytes(*rank);
         if let Some(place @ None) = self.connections.get_mut(rank as usize)
             && buffer[..said] == hello(&self.secret, rank)[..]
         {
+            // Without its descriptors a rank could not reach this one's memory.
+            if probe.is_none() {
+                fail!(
+                    ERR_NO_MEMORY,
+                    "the descriptor of rank {rank} cannot be taken, expected room below the limit \
+                     of open files"
+                );
+            }
             *place = Some(connection);
         }
+        Ok(())
     }
+}
+
+fn is_shortage(error: &io::Error) -> bool {
+    let number = error.raw_os_error();
+    matches!(number, Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// The hub's thread, from the first connection on. An error: the hub could not begin.
+fn run(acceptor: Acceptor, me: u32, hub_requests: &HubRequests) -> Result<()> {
+    let Some((connections, hubs)) = acceptor.accept_all(me, hub_requests)? else { return Ok(()) };
+    let several = hubs.iter().any(|hub| *hub != me);
+    let log = several.then(|| Log::new(me, hubs));
+    serve(Hub::with(connections, log)?, (me, several), hub_requests);
+    Ok(())
 }
 
 /// Serves the ranks of this machine until the hub ends, and tells the other hubs so. `me`: the rank
