@@ -43,7 +43,7 @@ impl Guard {
         self.stream.as_raw_fd()
     }
 
-    /// Ends the guard, after the job has ended and was cleaned up.
+    /// Ends the guard, when all groups are killed and while their numbers are still taken.
     pub fn dismiss(mut self) {
         // Fails if the guard was killed, which needs no dismissal.
         let _ = self.stream.write_all(&0u32.to_ne_bytes());

@@ -64,11 +64,10 @@ pub fn run(options: &Options) -> Result<u8> {
     job.start(ends, &setup, &mut relay);
     let relay = relay.start();
     let served = job.serve();
-    job.clean_up();
+    job.clean_up(guard);
     if let Ok(Some(running)) = &relay {
         job.drain(running)?;
     }
-    guard.dismiss();
     served?;
     relay?;
     Ok(job.verdict.unwrap_or(0))
@@ -254,8 +253,10 @@ impl Job<'_> {
     }
 
     /// Kills the processes that the ranks have left in their groups, then frees the ranks' numbers.
-    fn clean_up(&mut self) {
+    /// The guard ends before: it must not kill other processes that get these numbers.
+    fn clean_up(&mut self, guard: Guard) {
         self.ranks.iter().for_each(|r| child::signal(r, libc::SIGKILL));
+        guard.dismiss();
         self.ranks.iter().for_each(child::reap);
     }
 

@@ -1,5 +1,7 @@
 //! `llcl-run` as a user sees it: ranks, streams, exit codes, signals, and processes left behind.
 
+mod ends;
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
