@@ -9,6 +9,21 @@ fn children(pid: u32) -> Vec<String> {
 }
 
 #[test]
+fn a_stopped_rank_ends_by_a_signal_to_the_launcher() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        let script = "echo ready; kill -STOP $$; exec sleep 60";
+        let (mut child, _out, _) = started(&mut shell(&["-n", "2"], script), 2);
+        kill(child.id(), signal);
+        let start = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed() < Duration::from_secs(20), "signal {signal} is not handled");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(128 + signal));
+    }
+}
+
+#[test]
 fn the_guard_ends_before_the_numbers_of_the_ranks_are_free() {
     // The pipe of the rank has room for its output, but with its tags the output is larger than the
     // pipe to this test.

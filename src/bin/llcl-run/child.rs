@@ -247,6 +247,12 @@ pub fn signal(rank: &Rank, signal: i32) {
     unsafe { libc::killpg(rank.pid as libc::pid_t, signal) };
 }
 
+/// Lets the stopped processes of a rank's group go on, so that they handle the signal that asks
+/// them to end.
+pub fn resume(rank: &Rank) {
+    signal(rank, libc::SIGCONT);
+}
+
 /// Frees the number of a rank that has ended.
 pub fn reap(rank: &Rank) {
     // SAFETY: waits for a child of this process that has ended; no status is asked for.

@@ -3,7 +3,7 @@
 use crate::child::{self, Rank, Setup};
 use crate::guard::Guard;
 use crate::relay::{Relay, Running};
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
 use crate::{Options, report};
 use llcl::bootstrap::hub::{Event, Hub};
 use llcl::util::epoll::{Epoll, Ready};
@@ -124,7 +124,12 @@ impl Job<'_> {
 
     fn forward_signals(&mut self) {
         while let Some(signal) = self.signals.next() {
-            self.ranks.iter().filter(|r| !r.ended).for_each(|r| child::signal(r, signal));
+            for rank in self.ranks.iter().filter(|rank| !rank.ended) {
+                child::signal(rank, signal);
+                if signals::ENDING.contains(&signal) {
+                    child::resume(rank);
+                }
+            }
         }
     }
 
@@ -218,8 +223,7 @@ impl Job<'_> {
                 continue;
             }
             child::signal(rank, libc::SIGTERM);
-            // A stopped process would not handle the signal.
-            child::signal(rank, libc::SIGCONT);
+            child::resume(rank);
         }
     }
 

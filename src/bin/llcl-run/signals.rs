@@ -11,6 +11,9 @@ use std::ptr;
 const FORWARDED: [i32; 6] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2];
 
+/// Those of them that ask a process to end.
+pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
 /// A descriptor that reads the forwarded signals, which are blocked.
 pub struct Signals {
     file: File,
