@@ -68,6 +68,7 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
             "coll/cache",
             "coll/collectives",
             "bootstrap",
+            "util/socket",
             "engine/routes",
             "core/finalize",
         ],

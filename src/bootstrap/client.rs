@@ -44,10 +44,12 @@ enum Over {
     Left,
 }
 
+const HUB_GONE: &str = "the launcher has gone";
+
 impl Over {
     fn error(self) -> Error {
         let (status, text) = match self {
-            Over::HubGone => (Status::ERR_SYSTEM, "the launcher has gone"),
+            Over::HubGone => (Status::ERR_SYSTEM, HUB_GONE),
             Over::Left => (Status::ERR_STATE, "this rank has left the world"),
         };
         Error::new(status, text.to_owned())
@@ -141,10 +143,10 @@ impl Client {
             client.shared.ask(Request::Join { rank, size }, process.as_ref().map(AsFd::as_fd));
         match joined {
             Ok(_) => Ok(client),
-            Err(e) if e.status == Status::ERR_SYSTEM => fail!(
+            Err(e) if e.message() == HUB_GONE => fail!(
                 ERR_SYSTEM,
-                "joining as rank {rank} of {size}: the launcher has gone, this rank has ended before, \
-                 or another process has joined in its place"
+                "joining as rank {rank} of {size}: {HUB_GONE}, this rank has ended before, or \
+                 another process has joined in its place"
             ),
             Err(e) => Err(e),
         }

@@ -12,12 +12,13 @@ use crate::bootstrap::protocol::{MAX_RANKS, PACKET, Reply, Request};
 use crate::bootstrap::rules::{Outgoing, Rules, Verdict};
 use crate::fail;
 use crate::util::epoll::{Epoll, Ready};
-use crate::util::socket::{self, Room};
+use crate::util::socket::{self, Room, Timer};
 use crate::util::status::{Result, Status};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// An event for the owner of the hub.
 #[derive(Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ const BACKLOG: usize = 256;
 
 /// Marks an epoll key as "the process of this rank" and not "the socket of this rank".
 const PROCESS: u64 = 1 << 32;
+/// The epoll key of the timer.
+const TIMER: u64 = 1 << 33;
 
 struct Packet {
     bytes: Vec<u8>,
@@ -49,6 +52,9 @@ struct Packet {
 struct Connection {
     socket: OwnedFd,
     queue: VecDeque<Packet>,
+    /// The first packet carries a descriptor that may not be in flight yet. It is tried again by a
+    /// timer, until this time.
+    held: Option<Instant>,
     /// The events for which epoll waits at present.
     interest: i32,
 }
@@ -56,6 +62,8 @@ struct Connection {
 /// See the head of the module.
 pub struct Hub {
     epoll: Epoll,
+    /// Wakes the hub while a connection is held.
+    timer: Timer,
     rules: Rules,
     /// `None` once the rank has closed its end or is dead.
     connections: Vec<Option<Connection>>,
@@ -93,6 +101,7 @@ impl Hub {
         let is_near = |rank| log.as_ref().is_none_or(|log| log.is_near(rank));
         let mut hub = Hub {
             epoll: Epoll::new()?,
+            timer: Timer::new()?,
             rules: Rules::of_machine(size, is_near),
             connections: Vec::with_capacity(size as usize),
             processes: (0..size).map(|_| None).collect(),
@@ -100,12 +109,14 @@ impl Hub {
             log,
             departed: vec![false; size as usize],
         };
+        hub.epoll.add(hub.timer.as_fd(), libc::EPOLLIN, TIMER)?;
         for (rank, socket) in (0..).zip(sockets) {
             let interest = libc::EPOLLIN;
             if let Some(socket) = &socket {
                 hub.epoll.add(socket.as_fd(), interest, rank)?;
             }
-            let connection = |socket| Connection { socket, queue: VecDeque::new(), interest };
+            let queue = VecDeque::new();
+            let connection = |socket| Connection { socket, queue, held: None, interest };
             hub.connections.push(socket.map(connection));
         }
         Ok(hub)
@@ -137,7 +148,9 @@ impl Hub {
         let mut events = Vec::new();
         for Ready { key, events: what } in self.epoll.wait(0)? {
             let rank = (key & !PROCESS) as u32;
-            if key & PROCESS != 0 {
+            if key == TIMER {
+                self.send_held();
+            } else if key & PROCESS != 0 {
                 self.ended(rank, &mut events);
             } else {
                 if what & (libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0 {
@@ -302,17 +315,34 @@ impl Hub {
         }
     }
 
+    /// Tries again what may not have been in flight.
+    fn send_held(&mut self) {
+        self.timer.clear();
+        for rank in 0..self.connections.len() {
+            if self.connections[rank].as_ref().is_some_and(|it| it.held.is_some()) {
+                self.send(rank as u32);
+            }
+        }
+    }
+
     fn send(&mut self, rank: u32) {
         let Some(connection) = &mut self.connections[rank as usize] else { return };
         while let Some(packet) = connection.queue.front_mut() {
             let fd = packet.fd.as_ref().map(|(fd, _)| fd.as_fd());
             match socket::send(connection.socket.as_fd(), &packet.bytes, fd, Room::Now) {
-                Ok(()) => {}
+                Ok(()) => connection.held = None,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e)
-                    if is_about_descriptors(&e)
+                    if socket::is_in_flight(&e)
                         && let Some((_, rank)) = packet.fd =>
                 {
+                    let now = Instant::now();
+                    let until = connection.held.get_or_insert(now + socket::IN_FLIGHT_PATIENCE);
+                    if now < *until {
+                        self.timer.set(socket::IN_FLIGHT_PAUSE);
+                        break;
+                    }
+                    connection.held = None;
                     *packet = refusal(rank, &e);
                     continue;
                 }
@@ -325,7 +355,8 @@ impl Hub {
             connection.queue.pop_front();
         }
         let mut interest = 0;
-        if !connection.queue.is_empty() {
+        // The socket of a held connection has room; the timer tells when to send.
+        if !connection.queue.is_empty() && connection.held.is_none() {
             interest |= libc::EPOLLOUT;
         }
         if connection.queue.len() < BACKLOG {
@@ -344,10 +375,6 @@ impl AsFd for Hub {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
-}
-
-fn is_about_descriptors(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ETOOMANYREFS | libc::EMFILE | libc::ENFILE))
 }
 
 fn refusal(rank: u32, error: &io::Error) -> Packet {

@@ -5,7 +5,7 @@ use crate::util::status::{Error, Result};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Both ends of a connection without a name, close-on-exec, that keeps packet boundaries.
 pub fn pair() -> Result<(OwnedFd, OwnedFd)> {
@@ -59,10 +59,22 @@ pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
 #[repr(C, align(8))]
 struct Control([u8; 32]);
 
+/// How long a send is tried again while too many descriptors of this user are in flight: sent, and
+/// not yet received, by all processes. The kernel's limit for a user is the sender's limit of open
+/// files; it does not tell when there is room again.
+pub const IN_FLIGHT_PATIENCE: Duration = Duration::from_secs(10);
+/// The time between two tries.
+pub const IN_FLIGHT_PAUSE: Duration = Duration::from_millis(2);
+
+/// Whether the error says that too many descriptors are in flight.
+pub fn is_in_flight(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ETOOMANYREFS)
+}
+
 /// Whether [`send`] may wait for room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// Wait until the packet fits.
+    /// Wait until the packet fits, and IN_FLIGHT_PATIENCE until its descriptor may be in flight.
     Wait,
     /// Answer `WouldBlock` when it does not fit.
     Now,
@@ -95,6 +107,7 @@ pub fn send(
         }
     }
     let wait = if room == Room::Now { libc::MSG_DONTWAIT } else { 0 };
+    let mut until = None;
     loop {
         // SAFETY: `message` points to `part` and `control`, which live until the call returns; the
         // kernel only reads through them.
@@ -103,7 +116,13 @@ pub fn send(
             return Ok(());
         }
         let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
+        if is_in_flight(&error) && room == Room::Wait {
+            let now = Instant::now();
+            if now >= *until.get_or_insert(now + IN_FLIGHT_PATIENCE) {
+                return Err(error);
+            }
+            std::thread::sleep(IN_FLIGHT_PAUSE);
+        } else if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);
         }
     }
@@ -223,6 +242,47 @@ impl Wake {
 }
 
 impl AsFd for Wake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A descriptor that becomes readable when a time has passed, once.
+pub struct Timer(OwnedFd);
+
+impl Timer {
+    /// A timer that is not set.
+    pub fn new() -> Result<Timer> {
+        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        // SAFETY: timerfd_create takes integers only.
+        let fd = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) };
+        if fd < 0 {
+            return Err(Error::system("timerfd_create"));
+        }
+        // SAFETY: the kernel has just made it and nothing else owns it.
+        Ok(Timer(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// Makes it readable after this time, which is less than a second.
+    pub fn set(&self, after: Duration) {
+        let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let after =
+            libc::timespec { tv_sec: 0, tv_nsec: libc::c_long::from(after.subsec_nanos() as i32) };
+        let setting = libc::itimerspec { it_interval: never, it_value: after };
+        // SAFETY: `setting` is valid for reads; the old setting is not asked for. It cannot fail.
+        unsafe { libc::timerfd_settime(self.0.as_raw_fd(), 0, &setting, std::ptr::null_mut()) };
+    }
+
+    /// Makes it unreadable until it is set again.
+    pub fn clear(&self) {
+        let mut count = 0u64;
+        // SAFETY: eight bytes are written to `count`. If it is not readable, the read fails and
+        // changes nothing.
+        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+    }
+}
+
+impl AsFd for Timer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
