@@ -12,6 +12,7 @@ use crate::coll::select::{OPERATIONS, Row, named};
 use crate::fail;
 use crate::util::digest::digest;
 use crate::util::status::Result;
+use crate::util::trusted;
 use std::ffi::OsStr;
 
 /// The variable that names the file.
@@ -58,10 +59,7 @@ impl Choices {
     /// Reads the file that the environment names. The error for a wrong line names the file, the
     /// line and what was expected.
     pub fn from_environment() -> Result<Choices> {
-        match std::env::var_os(VARIABLE) {
-            Some(file) if !file.is_empty() => Choices::read(&file),
-            _ => Ok(Choices::default()),
-        }
+        trusted::variable(VARIABLE).map_or(Ok(Choices::default()), |file| Choices::read(&file))
     }
 
     fn read(file: &OsStr) -> Result<Choices> {

@@ -37,3 +37,4 @@ pub mod socket;
 pub mod status;
 pub mod sync;
 pub mod thread;
+pub mod trusted;

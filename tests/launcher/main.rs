@@ -1,6 +1,7 @@
 //! `llcl-run` as a user sees it: ranks, streams, exit codes, signals, and processes left behind.
 
 mod ends;
+mod info;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -397,37 +398,4 @@ fn ranks_are_bound_in_turn() {
     bound.sort();
     bound.dedup();
     assert_eq!(bound.len(), count, "each processor has its two ranks");
-}
-
-#[test]
-fn llcl_info_says_why_the_wire_that_is_asked_for_cannot_be_opened() {
-    for (wire, why) in
-        [("mpi", "neither Open MPI nor MPICH"), ("nothing", "there is no libllcl-nothing.so")]
-    {
-        let mut info = Command::new(env!("CARGO_BIN_EXE_llcl-info"));
-        for variable in ["PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "LLCL_MODULES"] {
-            info.env_remove(variable);
-        }
-        let output = info.env("LLCL_TRANSPORT", wire).output().unwrap();
-        assert!(output.status.success(), "{wire}: {}", text(&output.stderr));
-        let said = format!("LLCL_TRANSPORT is {wire}: ");
-        let said =
-            text(&output.stdout).lines().any(|line| line.contains(&said) && line.contains(why));
-        assert!(said, "{wire}: {}", text(&output.stdout));
-    }
-}
-
-#[test]
-fn llcl_info_says_when_its_output_is_lost_and_ends_quietly_when_its_reader_has_gone() {
-    let info = |target: Stdio| {
-        let mut info = Command::new(env!("CARGO_BIN_EXE_llcl-info"));
-        info.arg("-a").stdout(target).output().unwrap()
-    };
-    let full = info(File::options().write(true).open("/dev/full").unwrap().into());
-    assert_eq!(full.status.code(), Some(1));
-    assert!(text(&full.stderr).contains("cannot be written: No space left"), "{full:?}");
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let unread = info(writer.into());
-    assert_eq!((unread.status.code(), text(&unread.stderr)), (Some(0), String::new()));
 }

@@ -8,6 +8,7 @@ use super::{Armed, CARD, Caps, Command, Event, Key, Wire, WireLane};
 use crate::fail;
 use crate::util::shared_object::{self, SharedObject};
 use crate::util::status::{Error, Result, Status};
+use crate::util::trusted;
 use std::ffi::{c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +27,7 @@ pub const MODULES: &str = "LLCL_MODULES";
 
 /// The folders in which this library looks for modules, in this order.
 pub fn folders() -> Vec<PathBuf> {
-    if let Some(listed) = std::env::var_os(MODULES).filter(|listed| !listed.is_empty()) {
+    if let Some(listed) = trusted::variable(MODULES) {
         return std::env::split_paths(&listed).collect();
     }
     let Some(own) = shared_object::own_folder() else { return Vec::new() };
