@@ -1,6 +1,7 @@
 //! How a job ends whose ranks, or whose reader, do not do their part.
 
 use super::*;
+use std::os::fd::{AsRawFd, FromRawFd};
 
 /// The processes that this one has started and not yet reaped.
 fn children(pid: u32) -> Vec<String> {
@@ -21,6 +22,41 @@ fn a_stopped_rank_ends_by_a_signal_to_the_launcher() {
         }
         assert_eq!(child.wait().unwrap().code(), Some(128 + signal));
     }
+}
+
+/// A terminal: the end of a program that shows it, and the end of the programs that run in it.
+fn terminal() -> (OwnedFd, OwnedFd) {
+    let (mut ours, mut theirs) = (-1, -1);
+    let (name, settings, size) = (std::ptr::null_mut(), std::ptr::null(), std::ptr::null());
+    // SAFETY: both ends are valid for the writes of this call; the rest is not asked for.
+    let done = unsafe { libc::openpty(&mut ours, &mut theirs, name, settings, size) };
+    assert_eq!(done, 0);
+    // SAFETY: the kernel has just made both and nothing else owns them.
+    unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
+}
+
+#[test]
+fn a_rank_that_the_terminal_stops_is_named() {
+    let (_ours, theirs) = terminal();
+    let mut command = shell(&["-n", "2"], "test $LLCL_RANK = 0 || read x </dev/tty; sleep 60");
+    let end = theirs.as_raw_fd();
+    // SAFETY: both calls may be made between fork and exec, and take integers only.
+    unsafe {
+        command.pre_exec(move || {
+            libc::setsid();
+            libc::ioctl(end, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    // The test would hang here if nothing were said, so rank 0 ends after a minute.
+    stderr.read_line(&mut said).unwrap();
+    assert!(said.starts_with("llcl-run: rank 1 (pid "), "{said}");
+    assert!(said.contains("is stopped by signal 21 (SIGTTIN)"), "{said}");
+    kill(child.id(), libc::SIGTERM);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
 }
 
 #[test]

@@ -24,6 +24,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(1);
 /// The epoll key of the signals. Processes of ranks have the numbers of their ranks as keys.
 const SIGNALS: u64 = 1 << 32;
 const HUB: u64 = SIGNALS + 1;
+const CHILDREN: u64 = SIGNALS + 2;
 
 struct Job<'a> {
     options: &'a Options,
@@ -95,6 +96,7 @@ impl Job<'_> {
         let epoll = Epoll::new()?;
         epoll.add(self.signals.as_fd(), libc::EPOLLIN, SIGNALS)?;
         epoll.add(self.hub.as_fd(), libc::EPOLLIN, HUB)?;
+        epoll.add(self.signals.of_children(), libc::EPOLLIN, CHILDREN)?;
         for (at, rank) in (0..).zip(&self.ranks) {
             epoll.add(rank.as_fd(), libc::EPOLLIN, at)?;
         }
@@ -105,6 +107,7 @@ impl Job<'_> {
             for Ready { key, .. } in epoll.wait(next.map_or(-1, milliseconds_until))? {
                 match key {
                     SIGNALS => self.forward_signals(),
+                    CHILDREN => self.report_stops(),
                     HUB => {
                         let events = self.hub.turn()?;
                         self.note(events);
@@ -129,6 +132,23 @@ impl Job<'_> {
                 if signals::ENDING.contains(&signal) {
                     child::resume(rank);
                 }
+            }
+        }
+    }
+
+    /// Says which ranks wait for the terminal. Their groups are in its background, where the kernel
+    /// stops them without a word.
+    fn report_stops(&mut self) {
+        for (pid, signal) in self.signals.stopped() {
+            let why = match signal {
+                libc::SIGTTIN => "reads the terminal, whose input only rank 0 gets, as its stdin",
+                libc::SIGTTOU => "writes to the terminal, which `stty tostop` forbids, or sets it",
+                // Somebody has stopped it on purpose.
+                _ => continue,
+            };
+            if let Some(rank) = self.ranks.iter().position(|rank| rank.pid == pid) {
+                let name = signals::describe(signal);
+                report(&format!("rank {rank} (pid {pid}) is stopped by signal {name}: it {why}"));
             }
         }
     }

@@ -17,6 +17,8 @@ pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::S
 /// A descriptor that reads the forwarded signals, which are blocked.
 pub struct Signals {
     file: File,
+    /// Reads SIGCHLD, which is blocked, too.
+    children: File,
     /// The signal mask of before, which the ranks get.
     pub original: libc::sigset_t,
 }
@@ -35,22 +37,58 @@ impl Signals {
             for signal in FORWARDED {
                 libc::sigaddset(&mut set, signal);
             }
+            let mut child: libc::sigset_t = mem::zeroed();
+            libc::sigemptyset(&mut child);
+            libc::sigaddset(&mut child, libc::SIGCHLD);
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut original);
-            let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-            if fd < 0 {
-                return Err(Error::system("signalfd"));
-            }
-            Ok(Signals { file: File::from_raw_fd(fd), original })
+            libc::pthread_sigmask(libc::SIG_BLOCK, &child, ptr::null_mut());
+            Ok(Signals { file: reader(&set)?, children: reader(&child)?, original })
         }
     }
 
     /// The next signal that has arrived, if any.
     pub fn next(&mut self) -> Option<i32> {
-        let mut record = [0; mem::size_of::<libc::signalfd_siginfo>()];
-        self.file.read_exact(&mut record).ok()?;
-        // ssi_signo is the first member.
-        let number = record.first_chunk().copied().map(u32::from_ne_bytes)?;
-        i32::try_from(number).ok()
+        read_one(&mut self.file)
+    }
+
+    /// Readable when a child may have stopped.
+    pub fn of_children(&self) -> BorrowedFd<'_> {
+        self.children.as_fd()
+    }
+
+    /// The children that have stopped since the last call, each with the signal that stopped it.
+    pub fn stopped(&mut self) -> Vec<(u32, i32)> {
+        while read_one(&mut self.children).is_some() {}
+        std::iter::from_fn(next_stopped).collect()
+    }
+}
+
+/// A descriptor that reads these signals.
+fn reader(set: &libc::sigset_t) -> Result<File> {
+    // SAFETY: `set` is valid for reads.
+    let fd = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if fd < 0 {
+        return Err(Error::system("signalfd"));
+    }
+    // SAFETY: the kernel has just made it and nothing else owns it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+fn read_one(from: &mut File) -> Option<i32> {
+    let mut record = [0; mem::size_of::<libc::signalfd_siginfo>()];
+    from.read_exact(&mut record).ok()?;
+    // ssi_signo is the first member.
+    let number = record.first_chunk().copied().map(u32::from_ne_bytes)?;
+    i32::try_from(number).ok()
+}
+
+fn next_stopped() -> Option<(u32, i32)> {
+    // SAFETY: `info` is valid for the write of this call, which fills the members of a child's
+    // report, or leaves all at zero. Without WEXITED no child is reaped.
+    unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let done = libc::waitid(libc::P_ALL, 0, &mut info, libc::WSTOPPED | libc::WNOHANG);
+        (done == 0 && info.si_pid() != 0).then(|| (info.si_pid() as u32, info.si_status()))
     }
 }
 
@@ -88,6 +126,8 @@ pub fn describe(signal: i32) -> String {
         libc::SIGPIPE => "SIGPIPE",
         libc::SIGALRM => "SIGALRM",
         libc::SIGTERM => "SIGTERM",
+        libc::SIGTTIN => "SIGTTIN",
+        libc::SIGTTOU => "SIGTTOU",
         libc::SIGXCPU => "SIGXCPU",
         libc::SIGXFSZ => "SIGXFSZ",
         libc::SIGSYS => "SIGSYS",
