@@ -2883,8 +2883,10 @@ typedef struct llcl_coll_params_t {
     /** Bytes of an element of LLCL_TYPE_BYTES, the same at every rank; for other types 0. */
     uint32_t element_size;
     /**
-     * How many rounds may be under way at one time, 0 to 64, the same at every rank; 0 counts as
-     * 1. Each of them takes as much memory as a plan of depth 1. The blocking forms ignore it.
+     * How many rounds may be under way at one time, 0 to 64 (0 counts as 1), the same at every
+     * rank. Each of them takes as much memory as a plan of depth 1. The rounds end in any order:
+     * that k completions have fired does not say that the first k rounds have ended. The blocking
+     * forms ignore it.
      */
     uint32_t depth;
     /** For the v forms: elements for each rank of the team, read during the call. */
@@ -2976,8 +2978,9 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
  * rank of the plan has died or has left: the round will not end; LLCL_ERR_KEY: a buffer's region
  * was freed meanwhile, here or at a peer; or another error of the network or of a peer;
  * LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a
- * round the plan can only be freed. A rank of another node may still write to this rank's output
- * until it has reported an error of this round, too.
+ * round the plan can only be freed. Other rounds that are under way (see `depth`) end too, with an
+ * error or well, and must be waited for before. A rank of another node may still write to this
+ * rank's output until it has reported an error of this round, too.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
  * From: MPI_Test.
  */

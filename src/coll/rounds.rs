@@ -6,7 +6,7 @@ use crate::coll::plan::make::make;
 use crate::coll::plan::{About, Plan};
 use crate::coll::team::Team;
 use crate::transport::address::Address;
-use crate::util::status::Result;
+use crate::util::status::{Result, Status};
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,7 +41,14 @@ impl Rounds {
                 }
             }
         }
+        if !rounds.more.is_empty() {
+            Plan::fail_together(&rounds.plans().collect::<Vec<_>>());
+        }
         Ok(rounds)
+    }
+
+    fn plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
+        [&self.first].into_iter().chain(&self.more)
     }
 
     fn plan(&self, round: usize) -> &Plan {
@@ -93,11 +100,14 @@ impl Rounds {
         (first.min(started.saturating_sub(1)), started)
     }
 
-    fn then(&self, round: usize, started: usize, ended: Result<()>) -> Result<()> {
-        if ended.is_ok() {
+    /// Takes the answer of a wait or test for the round. If it reports the end of the round, well or
+    /// failed, the next call is for the next round.
+    fn then(&self, round: usize, started: usize, answer: Result<()>) -> Result<()> {
+        let open = [Status::RETRY_BUSY, Status::ERR_TIMEOUT, Status::ERR_STATE];
+        if !answer.as_ref().is_err_and(|error| open.contains(&error.status)) {
             self.waited.store((round + 1).min(started), Ordering::Relaxed);
         }
-        ended
+        answer
     }
 
     /// Whether the oldest round has ended.
@@ -132,7 +142,9 @@ impl Rounds {
 
     /// Frees the plans at this rank, if the user has waited for all rounds.
     pub fn free(&self) -> Result<()> {
-        self.more.iter().chain([&self.first]).try_for_each(|plan| plan.must_be_settled())?;
-        self.more.iter().chain([&self.first]).try_for_each(Plan::free)
+        // The thread that ends a failed round also marks the other plans, so none of them is freed
+        // before all rounds have ended.
+        self.plans().try_for_each(|plan| plan.must_have_ended())?;
+        self.plans().try_for_each(Plan::free)
     }
 }

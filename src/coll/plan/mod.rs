@@ -12,6 +12,7 @@ mod attach;
 mod bound;
 mod bytes;
 pub mod compare;
+mod failing;
 pub mod make;
 mod policy;
 mod quiet;
@@ -24,6 +25,7 @@ mod work;
 use crate::coll::arena::{self, Arena};
 use crate::coll::plan::attach::SESSION;
 use crate::coll::plan::bound::Bound;
+use crate::coll::plan::failing::{Beside, failed};
 use crate::coll::plan::policy::{Facts, Habits, Policy};
 use crate::coll::plan::quiet::Parked;
 use crate::coll::problem;
@@ -136,6 +138,7 @@ pub struct Plan {
     /// A failed round that is not reported yet, because other threads may still access this rank's
     /// buffers.
     parked: Parked,
+    beside: Beside,
     /// The round for which the progress thread was asked to look, plus COUNTED; 0: none.
     counted: AtomicU64,
     /// Whether steps of any rank are ready and were left to the progress thread.
@@ -204,6 +207,7 @@ impl Plan {
             settled: AtomicU32::new(0),
             outcome: AtomicI32::new(0),
             parked: Parked::default(),
+            beside: Beside::default(),
             counted: AtomicU64::new(0),
             left: AtomicBool::new(false),
             waiting: AtomicBool::new(false),
@@ -369,28 +373,29 @@ impl Plan {
             self.settled.store(round, Ordering::Relaxed);
         }
         match Status(self.outcome.load(Ordering::Relaxed)) {
-            Status::OK if self.on_complete.kind == completion::NONE => self.copy_out(),
+            Status::OK if self.on_complete.kind == completion::NONE => {
+                self.copy_out().inspect_err(|error| self.fail_ended(error.status))
+            }
             Status::OK => Ok(()),
             status => Err(failed(status)),
         }
     }
 
-    /// Refuses to free a plan during a round.
-    pub fn must_be_settled(&self) -> Result<()> {
+    /// Refuses to free a plan during a round. Else waits until the thread that has reported the end
+    /// of the last round does nothing more for the plan.
+    pub fn must_have_ended(&self) -> Result<()> {
         self.services.may_block()?;
-        match self.may_start() {
-            true => Ok(()),
+        let round = self.round();
+        match self.is_settled(round) {
+            true if self.has_ended(round) => Ok(()),
+            true => self.wait_slowly(round, None),
             false => fail!(ERR_STATE, "a round of the plan has not been waited for"),
         }
     }
 
     /// Frees the plan at this rank. The thread that holds the last reference drops it.
     pub fn free(plan: &Arc<Plan>) -> Result<()> {
-        plan.must_be_settled()?;
-        let round = plan.round();
-        if !plan.has_ended(round) {
-            plan.wait_slowly(round, None)?;
-        }
+        plan.must_have_ended()?;
         let task = plan.clone() as Arc<dyn Task>;
         plan.services.background.remove(&task);
         if plan.left.swap(false, Ordering::AcqRel) {
@@ -406,10 +411,11 @@ impl Plan {
         }
         plan.discard_copies();
         // No rank opens a session after the plan was made, so users() does not change any more.
-        let failed = plan.outcome.load(Ordering::Relaxed) != Status::OK.0;
-        // After a failed round a rank of another node may still have a write to the block under
-        // way, and a late failure would be one of the next plan there. So the block stays until the
-        // context ends.
+        let failed = plan.outcome.load(Ordering::Relaxed) != Status::OK.0
+            || members[me].session.failed().is_some();
+        // After a failure a rank of another node may still have a write to the block under way, and
+        // a late failure would be one of the next plan there. So the block stays until the context
+        // ends.
         if plan.far.is_none() || !(failed || may_fail) {
             plan.arena.retire(plan.block, SESSION + Session::LEFT, members[me].session.users());
         }
@@ -436,9 +442,4 @@ impl Owner for Plan {
     fn stage(&self) -> &Stage {
         &self.stage
     }
-}
-
-fn failed(status: Status) -> Error {
-    let text = status.text().trim_end_matches('\0');
-    Error::new(status, format!("the plan has failed: {text}"))
 }

@@ -26,7 +26,7 @@ impl Parked {
 impl Plan {
     /// Fails the plan at all ranks and ends the round, which the caller has taken.
     pub(super) fn fail_round(&self, round: u32, status: Status) {
-        self.stage.fail(status);
+        self.fail(status);
         if let Some(far) = &self.far {
             // From now on control messages of other nodes do not touch the buffers.
             far.put_receiver.close();

@@ -1,7 +1,7 @@
 //! The start of a round: a few stores and, for a small program, the steps that are ready.
 
 use crate::coll::plan::policy::{AT_START, COPIED};
-use crate::coll::plan::{COUNTED, Engine, Plan, failed};
+use crate::coll::plan::{COUNTED, Engine, Plan};
 use crate::coll::runner::owning::Owner;
 use crate::coll::runner::queue::{Claim, full_fence};
 use crate::coll::runner::shared::{End, Worklist};
@@ -29,7 +29,7 @@ impl Plan {
             fail!(ERR_STATE, "the plan's previous round has not been waited for");
         }
         if let Some(status) = self.trouble() {
-            return Err(failed(status));
+            return Err(self.fail_next(status));
         }
         let rounds = rounds + 1;
         let round = rounds as u32;

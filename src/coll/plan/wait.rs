@@ -8,7 +8,6 @@ use crate::coll::runner::members::Member;
 use crate::coll::runner::owning::Owner;
 use crate::coll::runner::put_receiver::while_waiting;
 use crate::coll::runner::queue::full_fence;
-use crate::coll::runner::session::Session;
 use crate::coll::runner::shared::{End, Worklist};
 use crate::coll::runner::stepping::Ranks;
 use crate::fail;
@@ -34,7 +33,7 @@ const FIRST_SLEEP: Duration = Duration::from_millis(10);
 /// The longest sleep, see FIRST_SLEEP.
 const LONGEST_SLEEP: Duration = Duration::from_millis(80);
 /// The pause between two looks whether other ranks have ended a round.
-const PAUSE: Duration = Duration::from_micros(100);
+pub(super) const PAUSE: Duration = Duration::from_micros(100);
 /// How often a thread that must not outlive the context looks whether the context is being
 /// finalized.
 const SLICE: Duration = Duration::from_millis(20);
@@ -87,29 +86,6 @@ impl Plan {
             }
         }
         Ok(())
-    }
-
-    /// Called if this rank refuses the next round, which others may have begun: the plan fails at
-    /// all ranks. Other ranks may still be in earlier rounds, which end first.
-    #[cold]
-    pub fn refuse(&self, status: Status) {
-        let rounds = self.rounds.load(Ordering::Relaxed);
-        let reached = |finished: u32| finished.wrapping_sub(rounds as u32) as i32 >= 0;
-        let is_over = |session: &Session| session.finished().all(|(_, finished)| reached(finished));
-        let all_over = || self.stage.members.iter().all(|member| is_over(&member.session));
-        let stays = || self.services.must_stay().is_ok();
-        while !all_over() && self.trouble().is_none() && stays() {
-            if !self.run_others() {
-                std::thread::sleep(PAUSE);
-            }
-        }
-        if let Some(put_sender) = &self.stage.put_sender {
-            // Ranks of other nodes fail only after they have ended the rounds in which this rank
-            // took part.
-            let after = (rounds > 0).then_some(rounds as u32);
-            put_sender.send_failed_after(&self.stage.members, status, after);
-        }
-        self.stage.fail(status);
     }
 
     fn ends_now(&self, round: u32) -> bool {

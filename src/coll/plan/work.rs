@@ -144,8 +144,7 @@ impl Plan {
     #[inline(always)]
     pub(super) fn end_plain(&self, round: u32) {
         if !self.outputs.is_empty() && !self.bounce(self.outputs.iter().copied(), false) {
-            self.stage.fail(Status::ERR_KEY);
-            self.outcome.store(Status::ERR_KEY.0, Ordering::Relaxed);
+            self.fail_ended(Status::ERR_KEY);
         }
         self.round_end().end_own(round);
     }

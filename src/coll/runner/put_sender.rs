@@ -247,17 +247,12 @@ impl PutSender {
         (0..QUEUES).any(|queue| self.answers.room.writes(queue))
     }
 
-    /// Sends to the ranks of other nodes, once, that the plan has failed.
-    pub fn send_failed(&self, members: &Members, status: Status) {
-        if !self.failure_sent.swap(true, Ordering::Relaxed) {
-            self.send_failed_after(members, status, None);
+    /// Sends to the ranks of other nodes, once, that the plan fails when they have ended `round`;
+    /// None: at once.
+    pub fn send_failed(&self, members: &Members, status: Status, round: Option<u32>) {
+        if self.failure_sent.swap(true, Ordering::Relaxed) {
+            return;
         }
-    }
-
-    /// Sends to the ranks of other nodes that the plan fails when they have ended `round`; None: at
-    /// once.
-    pub fn send_failed_after(&self, members: &Members, status: Status, round: Option<u32>) {
-        self.failure_sent.store(true, Ordering::Relaxed);
         for member in members.iter().filter(|member| member.is_far()) {
             self.answers.send_failed(member.peer, self.name, (status, round));
         }

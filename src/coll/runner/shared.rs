@@ -168,7 +168,7 @@ impl Stage {
     #[cold]
     pub fn fail(&self, status: Status) {
         if let Some(put_sender) = &self.put_sender {
-            put_sender.send_failed(&self.members, status);
+            put_sender.send_failed(&self.members, status, None);
         }
         for member in self.members.iter() {
             member.session.fail(status);
