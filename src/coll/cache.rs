@@ -28,13 +28,14 @@ use crate::core::services::Services;
 use crate::transport::address::{ANY, Address};
 use crate::util::status::{Error, Result, Status};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The plans of a team; see the head of the file.
 #[derive(Default)]
 pub struct Cache {
     entries: Vec<Entry>,
-    /// The plan of the allreduce by which ranks vote; made at the first vote.
-    voting: Option<Arc<Plan>>,
+    /// Made at the first vote.
+    voting: Option<Voting>,
     /// The number of calls so far.
     calls: u64,
 }
@@ -44,6 +45,13 @@ pub type Call = [u64; 6];
 
 /// The tables of a v form: this rank's own count, the blocks of its input and output.
 type Tables = (u64, Vec<Block>, Vec<Block>);
+
+/// The allreduce by which ranks vote.
+struct Voting {
+    plan: Arc<Plan>,
+    /// The input and then the output of the plan, which accesses them by address.
+    votes: Box<[AtomicU64]>,
+}
 
 struct Entry {
     alike: Alike,
@@ -158,45 +166,33 @@ impl Cache {
 
     /// The index of an entry that fits the call of every rank; None: there is none. Collective.
     fn vote(&mut self, team: &Team, asked: &Asked, alike: &Alike) -> Result<Option<usize>> {
-        let words = team.services.config.coll_cache.div_ceil(WORD) as usize;
-        let (mine, right) = (Some(tables(asked)), asked.check_own(&team.services).is_ok());
-        let mut votes = vec![0u64; 2 * words];
-        for (at, entry) in self.entries.iter().enumerate() {
-            let fits = right && entry.alike == *alike && entry.tables == mine;
-            votes[at / WORD as usize] |= u64::from(fits) << (at % WORD as usize);
+        if self.voting.is_none() {
+            self.voting = Some(Voting::make(team)?);
         }
-        // The plan reads the first half of the vector and writes the second one, by address. From
-        // here on all accesses go through the pointer from which the addresses were made.
-        let base = votes.as_mut_ptr();
-        let place = |at: usize| {
-            let word = base.wrapping_add(at).expose_provenance();
-            Address { key: ANY.0, offset: word as u64 }
-        };
-        let places = [place(0), place(words)];
-        let voting = match &self.voting {
-            Some(voting) => voting,
-            None => self.voting.insert(make(team, &by_vote(words, places))?),
-        };
-        let ended = voting.start_with(places).and_then(|()| voting.wait_or_leave());
+        let (mine, right) = (Some(tables(asked)), asked.check_own(&team.services).is_ok());
+        let fits = |entry: &Entry| right && entry.alike == *alike && entry.tables == mine;
+        let fitting = self.entries.iter().map(fits);
+        let Some(Voting { plan, votes }) = &self.voting else { return Ok(None) };
+        let (input, output) = votes.split_at(votes.len() / 2);
+        input.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        for (at, _) in fitting.enumerate().filter(|(_, fits)| *fits) {
+            input[at / WORD].fetch_or(1 << (at % WORD), Ordering::Relaxed);
+        }
+        let ended = plan.start().and_then(|()| plan.wait_or_leave());
         if let Err(Error { status: Status::ERR_CANCELED, .. }) = ended {
-            // The round continues until the context has ended, and may still write to the vector,
-            // so the vector is leaked.
-            std::mem::forget(votes);
+            // The round continues until the context has ended, and may still write to the votes, so
+            // they are leaked.
+            self.voting.take().into_iter().for_each(|voting| std::mem::forget(voting.votes));
+            return ended.map(|()| None);
         }
         ended?;
-        // SAFETY: the vector has these words, and nothing else uses it until it is dropped at the
-        // end of this function. Volatile: the plan has written there by address, which the compiler
-        // does not see.
-        let fits = |at: &usize| unsafe {
-            let word = base.add(words + at / WORD as usize).read_volatile();
-            word >> (at % WORD as usize) & 1 != 0
-        };
-        Ok((0..self.entries.len()).find(fits))
+        let has = |at: &usize| output[at / WORD].load(Ordering::Relaxed) >> (at % WORD) & 1 != 0;
+        Ok((0..self.entries.len()).find(has))
     }
 
     /// Frees all plans at this rank.
     pub fn free(&mut self) -> Result<()> {
-        self.voting.take().map_or(Ok(()), |voting| Plan::free(&voting))?;
+        self.voting.take().map_or(Ok(()), |voting| Plan::free(&voting.plan))?;
         self.entries.drain(..).try_for_each(Entry::free)
     }
 }
@@ -220,24 +216,33 @@ mod asynchronous;
 pub use asynchronous::{Asynchronous, Start};
 
 /// Bits of a word of votes.
-const WORD: u64 = u64::BITS as u64;
+const WORD: usize = u64::BITS as usize;
 
 fn tables(asked: &Asked) -> Tables {
     (asked.count, asked.send_blocks.clone(), asked.receive_blocks.clone())
 }
 
-/// The parameters of a vote: combines `words` words by AND.
-fn by_vote(words: usize, [send, receive]: [Address; 2]) -> Asked {
-    Asked {
-        send,
-        receive,
-        count: words as u64,
-        kind: Type::U64 as u32,
-        op: Op::And as u32,
-        flags: REBIND,
-        // Independent of the algorithm that the user has configured for allreduces.
-        algorithm: Some("auto".to_string()),
-        ..Asked::nothing(Operation::Allreduce, Form::Even)
+impl Voting {
+    /// Collective. The plan has a copy of the votes from the beginning, so no start needs memory
+    /// that only this rank may lack.
+    fn make(team: &Team) -> Result<Voting> {
+        let words = (team.services.config.coll_cache as usize).div_ceil(WORD);
+        let votes = (0..2 * words).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
+        let place = |at: usize| {
+            let word = votes.as_ptr().wrapping_add(at).expose_provenance();
+            Address { key: ANY.0, offset: word as u64 }
+        };
+        let asked = Asked {
+            send: place(0),
+            receive: place(words),
+            count: words as u64,
+            kind: Type::U64 as u32,
+            op: Op::And as u32,
+            // Independent of the algorithm that the user has configured for allreduces.
+            algorithm: Some("auto".to_string()),
+            ..Asked::nothing(Operation::Allreduce, Form::Even)
+        };
+        Ok(Voting { plan: make(team, &asked)?, votes })
     }
 }
 
