@@ -85,6 +85,10 @@ pub struct Varied {
     pub largest: u64,
 }
 
+/// The most segments of all blocks together. Of more, each one would be longer. Each takes steps,
+/// which are made before it is known whether there is memory for the plan.
+pub const MOST_SEGMENTS: u64 = 1 << 16;
+
 /// The numbers of a collective operation.
 #[derive(Clone, Debug)]
 pub struct Problem {

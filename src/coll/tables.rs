@@ -114,7 +114,8 @@ impl<'a> Received<'a> {
         let Some(at) = at.checked_sub(1) else {
             self.counts = words.to_vec();
             if self.uses_counts() {
-                self.largest = words.iter().copied().max().unwrap_or(0);
+                let used = words.iter().enumerate().filter(|(rank, _)| self.uses_count_of(*rank));
+                self.largest = used.map(|(_, word)| *word).max().unwrap_or(0);
             }
             return;
         };
@@ -152,6 +153,12 @@ impl<'a> Received<'a> {
         }
     }
 
+    /// Whether this rank's count is that of a block: in place the root gives no block of its own
+    /// for the operations with a root.
+    fn uses_count_of(&self, rank: usize) -> bool {
+        !self.problem.is_in_place(rank) || self.problem.root != rank
+    }
+
     /// Whether the operation uses the table of this rank.
     fn has_table(&self, rank: usize) -> bool {
         let rooted = matches!(self.problem.operation, Operation::Gather | Operation::Scatter);
@@ -162,8 +169,7 @@ impl<'a> Received<'a> {
     /// Every rank can do so for all pairs, except in an alltoall; see compare_own().
     fn compare(&mut self, peer: usize, rank: usize, words: &[u64]) {
         let size = words[rank];
-        // In place the root's own block need not be sent.
-        let concerns = !self.problem.is_in_place(peer) || self.problem.root != peer;
+        let concerns = self.uses_count_of(peer);
         let (from, to, sent, expected) = match self.problem.operation {
             Operation::Gather if concerns => (peer, rank, self.counts[peer], size),
             Operation::Scatter if concerns => (rank, peer, size, self.counts[peer]),

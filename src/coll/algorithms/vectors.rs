@@ -2,12 +2,12 @@
 //! dissemination, and the core, a power of two of the ranks.
 
 use super::blocks::{distances, most_shares};
-use crate::coll::problem::Problem;
+use crate::coll::problem::{MOST_SEGMENTS, Problem};
 use crate::coll::schedule::{Appender, Place, Program, scratch};
 
 /// The most bytes of a piece if a rank combines the pieces of all ranks one after the other. The
 /// partial result then stays in the first-level cache.
-const CACHED: u64 = 16 << 10;
+pub const CACHED: u64 = 16 << 10;
 
 /// The longest vector that one rank combines for all. A second working rank would save less time
 /// than its signals take.
@@ -18,9 +18,10 @@ pub fn is_small(problem: &Problem, size: u64) -> bool {
     size <= SMALL.min(problem.segment)
 }
 
-/// Bytes of a piece that is combined in the cache: whole elements.
+/// Bytes of a piece that is combined in the cache, unless there are too many: whole elements.
 pub fn piece(problem: &Problem) -> u64 {
-    (CACHED.min(problem.segment) / problem.width).max(1) * problem.width
+    let most = CACHED.max(problem.largest() / MOST_SEGMENTS).min(problem.segment);
+    (most / problem.width).max(1) * problem.width
 }
 
 /// The number of queues among which the pieces of a block of `size` bytes are divided.

@@ -1,6 +1,7 @@
 //! The parameters with which one rank makes a plan, and the checks that the rank can make alone.
 
-use crate::coll::problem::{Block, Operation, Problem, Row, Varied};
+use crate::coll::algorithms::vectors::CACHED;
+use crate::coll::problem::{Block, MOST_SEGMENTS, Operation, Problem, Row, Varied};
 use crate::coll::reduction::{self, Op, Type};
 use crate::coll::runner::shared::{Combiner, Reduction, UserFunction};
 use crate::coll::schedule::QUEUES;
@@ -35,6 +36,10 @@ pub const REBIND: u32 = 4;
 
 /// Most rounds of a plan that may be under way.
 pub const DEPTH: u32 = 64;
+
+/// The most bytes of a rank's input or output, times the ranks of the team: scratch memory may have
+/// a slot of a block for each rank, in two copies.
+const MOST: u64 = 1 << 61;
 
 /// The parameters of the call.
 #[derive(Clone)]
@@ -99,6 +104,11 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// About how many bytes the steps take while the plan is made, beside those for each rank.
+    pub fn steps_take(&self, segment: u64) -> u64 {
+        1024 * (self.send.0.max(self.receive.0) / segment.min(CACHED)).min(MOST_SEGMENTS)
+    }
+
     /// Whether peers do not map the input, and the output.
     pub fn unmapped(&self) -> [bool; 2] {
         [&self.send.1, &self.receive.1].map(|side| side.is_some_and(|own| !own.mapped))
@@ -237,6 +247,17 @@ impl Asked {
         services.check_completion(&self.on_complete, "on_complete")
     }
 
+    /// The length of segments, if the vector, or the largest block of any rank, has `largest` bytes.
+    pub fn segment(&self, ranks: usize, largest: u64, segment: u64) -> u64 {
+        use Operation::{Allgather, Alltoall, Gather, ReduceScatter, Scatter};
+        let blocks = match self.operation {
+            Gather | Scatter | Allgather | Alltoall | ReduceScatter => ranks as u64,
+            _ => 1,
+        };
+        let least = largest.saturating_mul(blocks).div_ceil(MOST_SEGMENTS);
+        least.next_multiple_of(64).max(segment)
+    }
+
     /// Checks the parameters as far as this rank can without the others.
     pub fn check(&self, services: &Services, me: usize, ranks: usize) -> Result<Checked> {
         self.check_own(services)?;
@@ -286,13 +307,18 @@ impl Asked {
 
     /// The problem, without the blocks of a v form.
     pub fn problem(&self, ranks: usize, width: u64, segment: u64) -> Problem {
+        // The counts of a v form differ from rank to rank.
+        let largest = match self.form {
+            Form::Even => self.count.saturating_mul(width),
+            Form::Varied => 0,
+        };
         Problem {
             operation: self.operation,
             ranks,
             root: if self.has_root() { self.root as usize } else { 0 },
             count: self.count,
             width,
-            segment: segment.max(width),
+            segment: self.segment(ranks, largest, segment).max(width),
             in_place: self.flags & IN_PLACE != 0 && self.operation != Operation::Broadcast,
             queues: if self.is_serial() { 1 } else { QUEUES },
             varied: None,
@@ -326,7 +352,7 @@ impl Asked {
         }
         let in_bytes = |blocks: Box<[Block]>, name: &str| {
             let elements = extent(&blocks);
-            if elements.checked_mul(width).is_none_or(|bytes| bytes > i64::MAX as u64) {
+            if elements.checked_mul(width).is_none_or(|bytes| bytes > MOST / ranks as u64) {
                 let from = match (self.form, name) {
                     (Form::Even, _) => "count",
                     (_, "send") => "send_counts and send_offsets",
@@ -334,7 +360,7 @@ impl Asked {
                 };
                 fail!(
                     ERR_RANGE,
-                    "{name} has {elements} elements of {width} bytes by {from}: too much, expected at most 2^63 bytes"
+                    "{name} has {elements} elements of {width} bytes by {from}: too much, expected at most {MOST} / {ranks} bytes"
                 );
             }
             let scaled =

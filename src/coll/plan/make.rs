@@ -55,9 +55,11 @@ enum BufferUse {
 /// Makes a plan. Collective over the team.
 pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     team.services.may_block()?;
-    let (me, ranks) = (team.me, team.size());
-    let checked = reserve::must_hold(takes(ranks as u64))
-        .and_then(|()| asked.check(&team.services, me, ranks));
+    let (me, ranks, segment) = (team.me, team.size(), team.services.config.coll_segment);
+    // About the private memory that the steps below need until the plan is made.
+    let checked = reserve::must_hold(4096 * ranks as u64)
+        .and_then(|()| asked.check(&team.services, me, ranks))
+        .and_then(|checked| reserve::must_hold(checked.steps_take(segment)).map(|()| checked));
     let configured = select::forced(&team.services.config, asked.operation);
     let forced = asked.wanted(&team.services.config);
     let (checked, mine) = match checked {
@@ -72,10 +74,12 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
     let Some(checked) = checked else {
         fail!(ERR_INTERNAL, "the refusal of the parameters was lost")
     };
-    let problem = asked.problem(ranks, checked.width, team.services.config.coll_segment);
+    let problem = asked.problem(ranks, checked.width, segment);
     let mut problem = Problem { nodes, ..problem };
     if asked.form == Form::Varied {
-        problem.varied = Some(varied(team, asked, &problem)?);
+        let varied = varied(team, asked, &problem)?;
+        problem.segment = asked.segment(ranks, varied.largest, problem.segment);
+        problem.varied = Some(varied);
     }
     let choice = match ranks {
         1 => {
@@ -96,11 +100,6 @@ pub fn make(team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         _ => (choice.0, choice.1.to_string()),
     };
     PlanBuilder { team, asked, checked, problem, choice, name }.build()
-}
-
-/// About how many bytes of private memory make() needs until the plan is made.
-fn takes(ranks: u64) -> u64 {
-    4096 * ranks
 }
 
 /// A plan that is being made.
