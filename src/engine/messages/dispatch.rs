@@ -413,8 +413,8 @@ impl Dispatcher {
         handled
     }
 
-    /// Like `help`, again and again as long as whole batches come, until MOST messages were handled,
-    /// `done` or `late`.
+    /// Like `help`, again and again as long as whole batches come, until MOST messages were
+    /// handled, `done` or `late`.
     pub fn help_on(&self, done: &impl Fn() -> bool, late: &impl Fn() -> bool) -> usize {
         let stop = || done() || late();
         let mut handled = 0;
