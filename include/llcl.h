@@ -2092,8 +2092,8 @@ llcl_status_t llcl_flush_within(llcl_context_t *context,
  * its value, and no rank is left that could change one of them, as of llcl_wait_word and, with
  * LLCL_WAIT_FROM_PEER, llcl_wait_word_from; leave that word out to wait for the others;
  * LLCL_ERR_INVALID: NULL, a misaligned word, unknown flags, no such rank, or neither words nor
- * LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: the call would have to wait inside a callback, or the context
- * is being finalized. Any number of threads may wait.
+ * LLCL_WAIT_MESSAGES; LLCL_ERR_STATE: the call would have to wait inside a callback, or the
+ * context is being finalized. Any number of threads may wait.
  * From: MPI_Waitany and GASPI's gaspi_notify_waitsome.
  */
 llcl_status_t llcl_wait_any(llcl_context_t *context,

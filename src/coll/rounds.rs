@@ -100,8 +100,8 @@ impl Rounds {
         (first.min(started.saturating_sub(1)), started)
     }
 
-    /// Takes the answer of a wait or test for the round. If it reports the end of the round, well or
-    /// failed, the next call is for the next round.
+    /// Takes the answer of a wait or test for the round. If it reports the end of the round, well
+    /// or failed, the next call is for the next round.
     fn then(&self, round: usize, started: usize, answer: Result<()>) -> Result<()> {
         let open = [Status::RETRY_BUSY, Status::ERR_TIMEOUT, Status::ERR_STATE];
         if !answer.as_ref().is_err_and(|error| open.contains(&error.status)) {

@@ -247,7 +247,8 @@ impl Asked {
         services.check_completion(&self.on_complete, "on_complete")
     }
 
-    /// The length of segments, if the vector, or the largest block of any rank, has `largest` bytes.
+    /// The length of segments, if the vector, or the largest block of any rank, has `largest`
+    /// bytes.
     pub fn segment(&self, ranks: usize, largest: u64, segment: u64) -> u64 {
         use Operation::{Allgather, Alltoall, Gather, ReduceScatter, Scatter};
         let blocks = match self.operation {
