@@ -125,7 +125,7 @@ impl Problem {
 
     /// Bytes of the vector, or of the largest block of any rank.
     pub fn largest(&self) -> u64 {
-        self.varied.as_ref().map_or(self.bytes(), |varied| varied.largest)
+        self.varied.as_ref().map_or_else(|| self.bytes(), |varied| varied.largest)
     }
 
     /// The problem with blocks of the largest length at offset 0 in place of a v form's blocks.
