@@ -28,11 +28,13 @@ FILL = $(PUBLIC) sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@SONAME@|$(SONAME)|g' -
 	-e 's|@SYSTEM_LIBS@|$(SYSTEM_LIBS)|g' -e "s|@REL_LIBDIR@|$$($(FROM_CMAKE) $(LIBDIR))|g" \
 	-e "s|@REL_FMODDIR@|$$($(FROM_CMAKE) $(FMODDIR))|g" -e "s|@REL_INCLUDEDIR@|$$($(FROM_CMAKE) $(INCLUDEDIR))|g" -e "s|@REL_BINDIR@|$$($(FROM_CMAKE) $(BINDIR))|g"
 
+check-prefix:
+	@case '$(PREFIX)' in *' '* | [!/]*) echo "PREFIX is '$(PREFIX)', expected an absolute path without spaces" >&2; exit 1 ;; esac
+
 # What is built already is installed as it is: root often has no cargo.
 install: install-conduit
 install-conduit: install-library
-install-library: man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(if $(wildcard $(FORTRAN_LIB)),,$(FORTRAN_LIB)))
-	@case '$(PREFIX)' in *' '* | [!/]*) echo "install: PREFIX is '$(PREFIX)', expected an absolute path without spaces" >&2; exit 1 ;; esac
+install-library: check-prefix man $(if $(and $(wildcard $(SHARED)),$(wildcard $(BUILD)/bin/llcl-run)),,all) $(if $(WITH_FORTRAN),$(if $(wildcard $(FORTRAN_LIB)),,$(FORTRAN_LIB)))
 	$(INSTALL) -d $(sort $(dir $(addprefix $(DESTDIR),$(MANIFEST) $(if $(WITH_FORTRAN),$(FORTRAN_MANIFEST)))))
 	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)/
 	ln -sf libllcl.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$(SONAME)
@@ -59,9 +61,9 @@ ifneq ($(WITH_FORTRAN),)
 endif
 
 # Directories of other packages stay; ours go when they are empty.
-uninstall: uninstall-conduit
+uninstall: check-prefix uninstall-conduit
 	rm -f $(addprefix $(DESTDIR),$(MANIFEST) $(WIRE_MANIFEST) $(FORTRAN_MANIFEST) $(MAN_PAGES))
 	-rmdir $(DESTDIR)$(FMODDIR) $(DESTDIR)$(LIBDIR)/llcl $(DESTDIR)$(LIBDIR)/cmake/LLCL \
 		$(addprefix $(DESTDIR)$(DOCDIR)/,docs/decisions docs examples/fortran examples) $(DESTDIR)$(DOCDIR) $(DESTDIR)$(DATADIR) 2>/dev/null
 
-.PHONY: install install-library install-conduit uninstall uninstall-conduit
+.PHONY: check-prefix install install-library install-conduit uninstall uninstall-conduit

@@ -165,7 +165,7 @@ fn a_rank_that_closes_its_connection_may_say_why() {
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 1 {
             drop(me);
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_secs(1));
             eprintln!("this is why");
             if std::env::var_os("RUNS_ON").is_some() {
                 std::thread::sleep(Duration::from_secs(60));

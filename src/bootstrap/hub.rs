@@ -327,22 +327,28 @@ impl Hub {
 
     fn send(&mut self, rank: u32) {
         let Some(connection) = &mut self.connections[rank as usize] else { return };
+        let mut in_flight = false;
         while let Some(packet) = connection.queue.front_mut() {
             let fd = packet.fd.as_ref().map(|(fd, _)| fd.as_fd());
             match socket::send(connection.socket.as_fd(), &packet.bytes, fd, Room::Now) {
-                Ok(()) => connection.held = None,
+                Ok(()) if fd.is_some() => connection.held = None,
+                Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e)
                     if socket::is_in_flight(&e)
                         && let Some((_, rank)) = packet.fd =>
                 {
-                    let now = Instant::now();
-                    let until = connection.held.get_or_insert(now + socket::IN_FLIGHT_PATIENCE);
+                    let (now, patience) = (Instant::now(), socket::IN_FLIGHT_PATIENCE);
+                    let until = connection.held.get_or_insert(now + patience);
+                    // The time is over for all cards that wait, but not for one that comes later.
+                    if now > *until + patience {
+                        *until = now + patience;
+                    }
                     if now < *until {
                         self.timer.set(socket::IN_FLIGHT_PAUSE);
+                        in_flight = true;
                         break;
                     }
-                    connection.held = None;
                     *packet = refusal(rank, &e);
                     continue;
                 }
@@ -355,8 +361,8 @@ impl Hub {
             connection.queue.pop_front();
         }
         let mut interest = 0;
-        // The socket of a held connection has room; the timer tells when to send.
-        if !connection.queue.is_empty() && connection.held.is_none() {
+        // This socket has room then; the timer tells when to send.
+        if !connection.queue.is_empty() && !in_flight {
             interest |= libc::EPOLLOUT;
         }
         if connection.queue.len() < BACKLOG {

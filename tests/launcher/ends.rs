@@ -38,7 +38,8 @@ fn terminal() -> (OwnedFd, OwnedFd) {
 #[test]
 fn a_rank_that_the_terminal_stops_is_named() {
     let (_ours, theirs) = terminal();
-    let mut command = shell(&["-n", "2"], "test $LLCL_RANK = 0 || read x </dev/tty; sleep 60");
+    let mut command =
+        shell(&["-n", "2", "--timeout", "60"], "test $LLCL_RANK = 0 || read x </dev/tty; sleep 90");
     let end = theirs.as_raw_fd();
     // SAFETY: both calls may be made between fork and exec, and take integers only.
     unsafe {
@@ -51,7 +52,7 @@ fn a_rank_that_the_terminal_stops_is_named() {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    // The test would hang here if nothing were said, so rank 0 ends after a minute.
+    // If nothing were said, this would end with the time limit.
     stderr.read_line(&mut said).unwrap();
     assert!(said.starts_with("llcl-run: rank 1 (pid "), "{said}");
     assert!(said.contains("is stopped by signal 21 (SIGTTIN)"), "{said}");

@@ -254,8 +254,8 @@ impl Acceptor {
                 Err(e) if is_shortage(&e) => {
                     fail!(ERR_NO_MEMORY, "accepting the ranks of this machine: {e}")
                 }
-                // The connection has gone already.
-                Err(_) => {}
+                Err(e) if is_passing(&e) => {}
+                Err(e) => fail!(ERR_SYSTEM, "accepting the ranks of this machine: {e}"),
             }
         }
         Ok(())
@@ -290,6 +290,12 @@ impl Acceptor {
 fn is_shortage(error: &io::Error) -> bool {
     let number = error.raw_os_error();
     matches!(number, Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}
+
+/// Whether accept() failed for one connection only: it has gone already.
+fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+    matches!(error.kind(), ConnectionAborted | Interrupted | WouldBlock)
 }
 
 /// The hub's thread, from the first connection on. An error: the hub could not begin.
@@ -391,11 +397,17 @@ fn serve_ranks(
             }
             pending.lost.iter().for_each(|rank| hub.lost(*rank));
         }
+        // Of several calls the first decides the code, and the shortest time counts.
+        let graces = events.iter().filter_map(|event| match event {
+            Event::Abort { grace_ms, .. } => Some(*grace_ms),
+            _ => None,
+        });
+        let least = graces.min().unwrap_or(0);
         for event in events {
             match event {
-                Event::Abort { rank, code, grace_ms } => {
+                Event::Abort { rank, code, .. } => {
                     speak(hub, carry.as_ref());
-                    end_all(hub, me, (rank, code, grace_ms), has_left);
+                    end_all(hub, me, (rank, code, least), has_left);
                 }
                 Event::Closed { rank } => closed.push_back((Instant::now() + CLOSE_GRACE, rank)),
                 // The hub has killed it.
