@@ -42,6 +42,8 @@ static void run(llcl_context_t *context)
     add(team, 2);
     if (llcl_rank(context) == 0) {
         llcl_status_t status;
+        /* While the thread that has made the plans still works, a call is accepted unchecked. */
+        nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
         while ((status = llcl_allreduce_async(&params)) > 0)
             sched_yield();
         CHECK_STATUS(status, LLCL_ERR_KEY);

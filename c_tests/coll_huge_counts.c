@@ -85,7 +85,7 @@ static void ignores_the_roots(llcl_team_t *team)
     params.team = team;
     params.send = params.receive = llcl_local_address(buffer);
     params.type = LLCL_TYPE_U8;
-    params.count = me == 0 ? HUGE : COUNT;
+    params.count = me == 0 ? UINT64_MAX : COUNT;
     params.receive_counts = counts;
     params.receive_offsets = offsets;
     params.flags = LLCL_COLL_IN_PLACE;

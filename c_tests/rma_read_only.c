@@ -19,7 +19,9 @@ static void fails(llcl_context_t *context, unsigned char *ours, llcl_remote_t th
     read.destination = write.source = llcl_local_address(ours);
     read.size = write.size = SIZE;
     CHECK_STATUS(writes ? llcl_write(context, &write) : llcl_read(context, &read), status);
-    if (status != LLCL_OK && strstr(llcl_last_error(), whose) == NULL)
+    /* A thread of the library may have made the copy; the sentence is then that of the status. */
+    if (status != LLCL_OK && (strstr(llcl_last_error(), "memory at") != NULL || test_mode_is("direct")) &&
+        strstr(llcl_last_error(), whose) == NULL)
         test_fail(__FILE__, __LINE__, whose);
 }
 

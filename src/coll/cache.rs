@@ -152,11 +152,17 @@ impl Cache {
         Ok(self.entries.len() - 1)
     }
 
-    /// Makes a plan. If a rank has no memory for it, make() reports that at all ranks. So all of
-    /// them free the plans of the cache, and try once more.
+    /// Makes a plan. make() fails at all ranks or at none, but if two ranks fail at once, each has
+    /// the status of its own failure. If all say that there is no memory, all free the plans of the
+    /// cache, and try once more.
     fn make_plan(&mut self, team: &Team, asked: &Asked) -> Result<Arc<Plan>> {
         match make(team, asked) {
-            Err(error) if error.status == Status::ERR_NO_MEMORY && !self.entries.is_empty() => {
+            Err(error) if !self.entries.is_empty() => {
+                let no_memory = error.status == Status::ERR_NO_MEMORY;
+                let other = if no_memory { Ok(()) } else { Err(Error::bare(error.status)) };
+                if team.agree(other).is_err() {
+                    return Err(error);
+                }
                 self.entries.drain(..).try_for_each(Entry::free)?;
                 make(team, asked)
             }
@@ -167,7 +173,7 @@ impl Cache {
     /// The index of an entry that fits the call of every rank; None: there is none. Collective.
     fn vote(&mut self, team: &Team, asked: &Asked, alike: &Alike) -> Result<Option<usize>> {
         if self.voting.is_none() {
-            self.voting = Some(Voting::make(team)?);
+            self.voting = Some(Voting::make(team, |asked| self.make_plan(team, asked))?);
         }
         let (mine, right) = (Some(tables(asked)), asked.check_own(&team.services).is_ok());
         let fits = |entry: &Entry| right && entry.alike == *alike && entry.tables == mine;
@@ -225,7 +231,7 @@ fn tables(asked: &Asked) -> Tables {
 impl Voting {
     /// Collective. The plan has a copy of the votes from the beginning, so no start needs memory
     /// that only this rank may lack.
-    fn make(team: &Team) -> Result<Voting> {
+    fn make(team: &Team, make_plan: impl FnOnce(&Asked) -> Result<Arc<Plan>>) -> Result<Voting> {
         let words = (team.services.config.coll_cache as usize).div_ceil(WORD);
         let votes = (0..2 * words).map(|_| AtomicU64::new(0)).collect::<Box<[_]>>();
         let place = |at: usize| {
@@ -242,7 +248,7 @@ impl Voting {
             algorithm: Some("auto".to_string()),
             ..Asked::nothing(Operation::Allreduce, Form::Even)
         };
-        Ok(Voting { plan: make(team, &asked)?, votes })
+        Ok(Voting { plan: make_plan(&asked)?, votes })
     }
 }
 

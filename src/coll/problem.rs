@@ -118,14 +118,15 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Bytes of the vector, or of a block where all blocks have one length.
+    /// Bytes of the vector, or of a block where all blocks have one length. Without a meaning in a
+    /// v form that ignores its count, which may be any number then.
     pub fn bytes(&self) -> u64 {
-        self.count * self.width
+        self.count.wrapping_mul(self.width)
     }
 
     /// Bytes of the vector, or of the largest block of any rank.
     pub fn largest(&self) -> u64 {
-        self.varied.as_ref().map_or_else(|| self.bytes(), |varied| varied.largest)
+        self.varied.as_ref().map_or(self.bytes(), |varied| varied.largest)
     }
 
     /// The problem with blocks of the largest length at offset 0 in place of a v form's blocks.

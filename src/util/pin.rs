@@ -268,7 +268,8 @@ fn release_in_child() {
         // accesses belongs to its parent's contexts, which the child never unmaps. So its pin may
         // be released as well.
         pin.epoch.store(0, Ordering::Relaxed);
-        // Without the kernel's fence `own` is null, and it is unknown which pin is this thread's.
+        // `own` is null without the kernel's fence, and for a thread that never had a pin. It is
+        // unknown then which pin is this thread's, and the others stay taken.
         if !own.is_null() && !std::ptr::eq(own, &raw const **pin) {
             pin.taken.store(false, Ordering::Relaxed);
         }

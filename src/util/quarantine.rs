@@ -1,6 +1,5 @@
 //! Handles that have ended. The memory of a handle is kept for a while after its end, so that a
 //! call with the old handle is refused and does not read memory of another object.
-
 //!
 //! A forked child may end contexts of its own. Another thread of its parent may have been in the
 //! middle of keep() or place(), and does not exist in the child, so no call waits for another one.

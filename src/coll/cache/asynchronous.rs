@@ -134,6 +134,12 @@ impl Asynchronous {
             if !plan.may_start() {
                 return Some(Err(Error::bare(Status::RETRY_BUSY)));
             }
+            // The completion of a call whose plan has failed fires here. Inside a callback without
+            // room for one more, it fires on the thread `llcl-coll`.
+            let is_call = start.completion.kind == completion::CALL;
+            if is_call && !completion::has_room(1) && plan.trouble().is_some() {
+                return None;
+            }
             let before = (cache.calls, entry.used);
             cache.calls += 1;
             entry.used = cache.calls;

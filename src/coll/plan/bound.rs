@@ -122,7 +122,7 @@ impl Plan {
             self.bind(bound, places)?;
         }
         if bound.sides.iter().any(Side::is_copied) {
-            self.copy_in(bound)?;
+            self.copy_in(bound).or_else(|error| self.pass_failure_on().and(Err(error)))?;
         }
         self.begin()
     }
@@ -139,6 +139,7 @@ impl Plan {
     /// Checks the places and binds them, or the copies in their place.
     #[cold]
     fn bind(&self, bound: &Bound, places: [Address; 2]) -> Result<()> {
+        self.pass_failure_on()?;
         let found = sides(&self.services, &bound.touched, places)?;
         let copied = found.map(|(_, own)| own.is_some_and(|own| !own.mapped));
         for at in (0..2).filter(|at| copied[*at]) {

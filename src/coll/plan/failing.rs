@@ -10,7 +10,7 @@ use crate::coll::plan::Plan;
 use crate::coll::plan::wait::PAUSE;
 use crate::coll::runner::session::Session;
 use crate::util::once::Once;
-use crate::util::status::{Error, Status};
+use crate::util::status::{Error, Result, Status};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
@@ -56,6 +56,12 @@ impl Plan {
         }
         self.fail(status);
         failed(status)
+    }
+
+    /// Fails if the plan has failed, and passes the failure on.
+    #[inline(always)]
+    pub(super) fn pass_failure_on(&self) -> Result<()> {
+        self.trouble().map_or(Ok(()), |status| Err(self.fail_next(status)))
     }
 
     /// Called if this rank refuses the next round, which others may have begun: the plan fails at

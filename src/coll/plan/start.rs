@@ -28,9 +28,7 @@ impl Plan {
         if !self.is_settled(rounds as u32) {
             fail!(ERR_STATE, "the plan's previous round has not been waited for");
         }
-        if let Some(status) = self.trouble() {
-            return Err(self.fail_next(status));
-        }
+        self.pass_failure_on()?;
         let rounds = rounds + 1;
         let round = rounds as u32;
         if self.policy.plain {
@@ -107,7 +105,7 @@ impl Plan {
         let queue = self.stage.members[me].session.queue(0);
         if !self.inputs.is_empty() && !self.bounce(self.inputs.iter().copied(), true) {
             // The user has freed the buffer, which the wait will report.
-            self.stage.fail(Status::ERR_KEY);
+            self.fail(Status::ERR_KEY);
         }
         self.opening.store(round, Ordering::Relaxed);
         let mut mine = queue.activate_claimed(round.wrapping_sub(1), me);

@@ -48,7 +48,7 @@ impl Plan {
         }
         if !self.bounce(self.inputs.iter().copied(), true) {
             // The next look finds the failure and ends the round.
-            self.stage.fail(Status::ERR_KEY);
+            self.fail(Status::ERR_KEY);
         }
         self.activate(round);
         true
@@ -261,7 +261,7 @@ impl Plan {
     #[cold]
     fn check_refusal(&self, far: &Far, round: u32) {
         if let Some(status) = far.put_receiver.failed_after(round.wrapping_sub(1)) {
-            self.stage.fail(status);
+            self.fail(status);
         }
     }
 

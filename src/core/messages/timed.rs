@@ -5,6 +5,7 @@
 use super::{Parameters, Send};
 use crate::core::submit::failed;
 use crate::engine::completion::{CALL, Completion};
+use crate::fail;
 use crate::util::status::{Result, Status};
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -29,9 +30,14 @@ unsafe impl Sync for Call {}
 impl Call {
     /// With memory for a reply of `capacity` bytes, but of at most `most`, which no reply exceeds:
     /// the caller's buffer may be much larger.
-    pub(super) fn new(capacity: usize, most: usize) -> Arc<Call> {
-        let (reply, size) = (vec![0; capacity.min(most)].into(), UnsafeCell::new(0));
-        Arc::new(Call { end: AtomicI64::new(0), reply, size })
+    pub(super) fn new(capacity: usize, most: usize) -> Result<Arc<Call>> {
+        let (mut reply, bytes) = (Vec::new(), capacity.min(most));
+        if reply.try_reserve_exact(bytes).is_err() {
+            fail!(ERR_NO_MEMORY, "no memory for a reply of {bytes} bytes");
+        }
+        reply.resize(bytes, 0);
+        let (reply, size) = (UnsafeCell::new(reply), UnsafeCell::new(0));
+        Ok(Arc::new(Call { end: AtomicI64::new(0), reply, size }))
     }
 
     /// The message with this call's memory in place of the caller's.

@@ -211,7 +211,7 @@ impl Context {
         check_flags(send.flags, FLAG_DEFER | FLAG_PARK)?;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let blocking = self.blocking();
-        let call = Call::new(send.reply_capacity, self.routes.fabric().own_medium());
+        let call = Call::new(send.reply_capacity, self.routes.fabric().own_medium())?;
         let send = Send(Parameters { flags: send.flags & FLAG_DEFER, ..**send });
         let own = call.in_place_of(&send);
         let mut backoff = Backoff::new(blocking.spin);

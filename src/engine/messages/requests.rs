@@ -1,6 +1,7 @@
 //! Messages of this rank that wait for a reply or whose end fires a completion. Each has an entry.
 //! The entry's tag travels with the message and comes back with the reply. The share of replies has
-//! as many slots as this table has entries, so each message with an entry has a slot for its reply.
+//! as many slots as this table has entries, so each message with an entry has a slot for its reply,
+//! or waits for one while replies are set aside.
 //!
 //! A message ends by its reply, by the death of its receiver, or by cancellation. The thread that
 //! ends it first takes the entry by one compare-and-swap on the generation, which changes with each
@@ -65,8 +66,8 @@ pub struct Requests {
     entries: Box<[Entry]>,
     used: AtomicBool,
     /// Entries of messages that ended without a reply, each with the first reply ticket that cannot
-    /// be that of the message's reply. Until the tickets before it are consumed, a reply to the old
-    /// message may still take a slot, so the entry must not be used again.
+    /// be that of the message's reply. Until the tickets before it are consumed or set aside, a
+    /// reply to the old message may still take a slot, so the entry must not be used again.
     draining: Mutex<Vec<(u64, usize)>>,
     has_draining: AtomicBool,
 }

@@ -260,7 +260,8 @@ impl Dispatcher {
     /// Takes replies, if there are any, except in offload mode. Without a reply it takes no role.
     #[inline(always)]
     fn take_replies_if_any(&self) {
-        // Replies have one share.
+        // Replies have one share. The hint does not see a reply that was set aside and came later:
+        // the next look without a hint finds it.
         if !self.offload && (self.hints[1].next_has_come() || self.post.pending.is_draining()) {
             self.poll_replies();
         }

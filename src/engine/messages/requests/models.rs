@@ -132,7 +132,8 @@ fn loom_two_threads_follow_each_other_in_one_entry() {
     });
 }
 
-/// The entry of a message to one peer is used again for another, which dies.
+/// The entry of a message to one peer is used again for another, which dies. With three preemptions
+/// the model takes minutes.
 #[test]
 fn loom_a_death_ends_the_messages_to_the_dead_only() {
     check(2, || {
