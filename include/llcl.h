@@ -2978,9 +2978,9 @@ llcl_status_t llcl_coll_start_with(llcl_coll_t *plan,
  * rank of the plan has died or has left: the round will not end; LLCL_ERR_KEY: a buffer's region
  * was freed meanwhile, here or at a peer; or another error of the network or of a peer;
  * LLCL_ERR_STATE: it was not started, or was freed; LLCL_ERR_INVALID: NULL. After an error of a
- * round the plan can only be freed. Other rounds that are under way (see `depth`) end too, with an
- * error or well, and must be waited for before. A rank of another node may still write to this
- * rank's output until it has reported an error of this round, too.
+ * round the plan can only be freed. Other rounds that are under way (see `depth`) end too, with
+ * LLCL_OK or an error, and must be waited for before. A rank of another node may still write to
+ * this rank's output until it has reported an error of this round, too.
  * Any thread may call it, also inside a callback; for one plan one thread at a time.
  * From: MPI_Test.
  */

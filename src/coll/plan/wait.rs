@@ -37,6 +37,13 @@ pub(super) const PAUSE: Duration = Duration::from_micros(100);
 /// How often a thread that must not outlive the context looks whether the context is being
 /// finalized.
 const SLICE: Duration = Duration::from_millis(20);
+/// How long after its time-out a thread still works if there is always more to do.
+const LATE: Duration = Duration::from_millis(10);
+
+#[cold]
+fn timed_out(timeout: Option<Duration>) -> Result<()> {
+    fail!(ERR_TIMEOUT, "the round did not end within {:?}", timeout.unwrap_or_default());
+}
 
 impl Plan {
     /// Waits for the end of the round that is under way.
@@ -214,6 +221,14 @@ impl Plan {
             let helps = !beside || turns.is_multiple_of(TURNS_BESIDE);
             if offload && self.work(opened, true) || helps && self.services.help_others() {
                 since = None;
+                // Messages may come without an end.
+                if begin
+                    .zip(timeout)
+                    .is_some_and(|(begin, timeout)| begin.elapsed() > timeout + LATE)
+                    && !self.ends_now(round)
+                {
+                    return timed_out(timeout);
+                }
                 continue;
             }
             turns = turns.wrapping_add(1);
@@ -228,11 +243,7 @@ impl Plan {
             let passed = begin.map_or(Duration::ZERO, |begin| begin.elapsed());
             let left = timeout.map(|timeout| timeout.saturating_sub(passed));
             if left == Some(Duration::ZERO) {
-                fail!(
-                    ERR_TIMEOUT,
-                    "the round did not end within {:?}",
-                    timeout.unwrap_or_default()
-                );
+                return timed_out(timeout);
             }
             if since.get_or_insert_with(Instant::now).elapsed() <= self.services.spin() {
                 continue;
