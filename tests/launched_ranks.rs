@@ -165,7 +165,7 @@ fn a_rank_that_closes_its_connection_may_say_why() {
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 1 {
             drop(me);
-            std::thread::sleep(Duration::from_secs(1));
+            std::thread::sleep(Duration::from_millis(200));
             eprintln!("this is why");
             if std::env::var_os("RUNS_ON").is_some() {
                 std::thread::sleep(Duration::from_secs(60));
@@ -296,7 +296,7 @@ fn a_long_grace_is_shortened_by_an_abort_and_by_the_time_limit() {
         if me.rank() == 0 {
             me.abort(0, 60_000);
         } else if std::env::var_os("ABORT").is_some() {
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(Duration::from_secs(1));
             me.abort(3, 100);
             exit(3);
         }
