@@ -64,7 +64,7 @@ fn a_rank_that_the_terminal_stops_is_named() {
 fn the_guard_ends_before_the_numbers_of_the_ranks_are_free() {
     // The pipe of the rank has room for its output, but with its tags the output is larger than the
     // pipe to this test.
-    let script = "echo $$; yes | head -c 100000";
+    let script = "echo $$; yes | head -c 60000";
     let (mut child, mut out, first) = started(&mut shell(&["-n", "1", "--tag-output"], script), 1);
     let rank = first[0].split_once(' ').unwrap().1.to_owned();
     let start = Instant::now();
