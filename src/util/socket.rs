@@ -234,10 +234,7 @@ impl Wake {
 
     /// Makes it unreadable until the next wake().
     pub fn clear(&self) {
-        let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`. If it is not readable, the read fails and
-        // changes nothing.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+        take_count(&self.0);
     }
 }
 
@@ -245,6 +242,14 @@ impl AsFd for Wake {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Makes a descriptor that counts, as an eventfd or a timerfd, unreadable.
+fn take_count(fd: &OwnedFd) {
+    let mut count = 0u64;
+    // SAFETY: eight bytes are written to `count`. If it is not readable, the read fails and changes
+    // nothing.
+    unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), 8) };
 }
 
 /// A descriptor that becomes readable when a time has passed, once.
@@ -275,10 +280,7 @@ impl Timer {
 
     /// Makes it unreadable until it is set again.
     pub fn clear(&self) {
-        let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`. If it is not readable, the read fails and
-        // changes nothing.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+        take_count(&self.0);
     }
 }
 

@@ -315,7 +315,7 @@ impl Dispatcher {
             } else if let Some(requests) = requests {
                 drop(replies);
                 handled += self.serve(Callbacks::of_thread(), requests, BATCH, &stop);
-                if stop() {
+                if late() {
                     break;
                 }
             }

@@ -301,7 +301,7 @@ impl Dispatcher {
                 }
                 found => {
                     (looks, handled) = (0, handled + found);
-                    if stop() {
+                    if late() {
                         break;
                     }
                 }
