@@ -21,7 +21,8 @@ struct full {
     llcl_coll_params_t params; /* of BY_ASYNC */
     enum chain chain;
     struct tally held_back;
-    uint64_t rounds, over;
+    uint64_t rounds;
+    uint64_t left; /* calls of fill() and again() that have ended: behind the last the plan is free */
 };
 
 /* Whether this thread is inside a callback or handler of this test. */
@@ -52,11 +53,10 @@ static void again(void *data, llcl_status_t status)
     CHECK_OK(status);
     CHECK(!inside);
     inside = 1;
-    if (word_add(&full->rounds, 1) + 1 == ROUNDS)
-        word_set(&full->over, 1);
-    else
+    if (word_add(&full->rounds, 1) + 1 < ROUNDS)
         start_again(full);
     inside = 0;
+    word_add(&full->left, 1);
 }
 
 static void fill(struct full *full)
@@ -68,6 +68,7 @@ static void fill(struct full *full)
         CHECK_OK(llcl_coll_start(full->held[i]));
     start_again(full);
     inside = 0;
+    word_add(&full->left, 1);
 }
 
 static void in_operation(void *data, llcl_status_t status)
@@ -89,7 +90,7 @@ static void chain(llcl_context_t *context, struct full *full, enum chain chain, 
     struct shared target;
     region_make(context, ALLOCATED, 64, &target);
     full->chain = chain;
-    full->rounds = full->over = full->held_back.fired = 0;
+    full->rounds = full->left = full->held_back.fired = 0;
     full->params.count = chain == BY_START ? 1 : LARGE;
     if (chain != BY_ASYNC)
         CHECK_OK(llcl_allreduce_init(&full->params, &full->again));
@@ -101,7 +102,7 @@ static void chain(llcl_context_t *context, struct full *full, enum chain chain, 
         add.on_complete = llcl_callback(in_operation, full);
         POST(llcl_try_fetch_add_async(context, &add));
     }
-    AM_AWAIT(context, &full->over, 1);
+    AM_AWAIT(context, &full->left, ROUNDS + 1);
     AM_AWAIT(context, &full->held_back.fired, HELD);
     CHECK_EQUAL(full->rounds, ROUNDS);
     CHECK_EQUAL(full->held_back.failed, 0);

@@ -2940,7 +2940,7 @@ typedef struct llcl_coll_params_t {
  * freed, or the context is being finalized; LLCL_ERR_PEER_DEAD: a rank of the plan has died or has
  * left, or the status with which an earlier round has failed: the plan can only be freed;
  * LLCL_ERR_INVALID: NULL. Any thread may call it, also inside a callback; for one plan one thread
- * at a time.
+ * at a time. The callback of the round may start the next one, also before this call has returned.
  * From: persistent collectives, MPI 4.0 section 6.12; the session-mode queue of Tofu2.
  */
 llcl_status_t llcl_coll_start(llcl_coll_t *plan);
@@ -3006,8 +3006,9 @@ llcl_status_t llcl_coll_wait(llcl_coll_t *plan,
  *
  * `plan`: ended by this call if it answers LLCL_OK.
  * LLCL_OK; LLCL_ERR_STATE: a round has not been waited for, or the plan was freed before (see the
- * conventions on handles); LLCL_ERR_INVALID: NULL. No other thread may use the plan at the same
- * time; not inside a callback (LLCL_ERR_STATE).
+ * conventions on handles); LLCL_ERR_INVALID: NULL. No other thread may be inside a call for the
+ * plan, also not inside an llcl_coll_start whose round has ended; not inside a callback
+ * (LLCL_ERR_STATE).
  * From: MPI_Request_free.
  */
 llcl_status_t llcl_coll_free(llcl_coll_t *plan);
