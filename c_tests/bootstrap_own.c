@@ -1,6 +1,7 @@
 /* Broken if this fails: ranks that another launcher has started do not become one world by
  * llcl_config_t.bootstrap; a rank that cannot join leaves others waiting; a stranger gets in, or
- * keeps ranks out; wrong parameters are taken; deaths and llcl_abort reach nobody there.
+ * keeps ranks out; wrong parameters are taken; deaths (also of a rank whose child holds its
+ * connections) and llcl_abort reach nobody there.
  * kind: alone
  * modes: auto offload
  * timeout: 60
@@ -234,21 +235,42 @@ static void strangers(struct own_rank *me)
     one_world(me);
 }
 
-static void a_death(struct own_rank *me)
+/* A child that holds the connections of its parent until all survivors have noticed the death. */
+static void fork_holder(struct own_start *start)
+{
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        (void)word_reaches(&start->noticed, start->ranks - 1, TEST_PATIENCE_NS);
+        _exit(0);
+    }
+}
+
+/* `dying` dies. Rank 0 has the machine's hub. */
+static void a_death(struct own_rank *me, uint32_t dying, int held)
 {
     llcl_context_t *context = NULL;
-    int64_t end = now_ns() + TEST_PATIENCE_NS;
+    int64_t end = now_ns() + TEST_PATIENCE_NS / 2;
     CHECK_OK(own_init(me, NULL, &context));
     CHECK_OK(llcl_barrier(context));
-    if (me->rank == 1)
+    if (me->rank == dying) {
+        if (held)
+            fork_holder(me->start);
         raise(SIGKILL);
-    while (llcl_peer_alive(context, 1) == LLCL_OK) {
+    }
+    while (llcl_peer_alive(context, dying) == LLCL_OK) {
         CHECK(now_ns() < end);
         sched_yield();
     }
-    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
-    CHECK_OK(llcl_finalize(context));
+    CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), dying == 0 ? LLCL_ERR_SYSTEM : LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_finalize(context), dying == 0 ? LLCL_ERR_SYSTEM : LLCL_OK);
+    word_add(&me->start->noticed, 1);
 }
+
+static void death_of_the_host(struct own_rank *me) { a_death(me, 0, 0); }
+static void death_of_another(struct own_rank *me) { a_death(me, 1, 0); }
+static void death_of_the_host_with_a_child(struct own_rank *me) { a_death(me, 0, 1); }
+static void death_of_another_with_a_child(struct own_rank *me) { a_death(me, 1, 1); }
 
 static void one_aborts(struct own_rank *me)
 {
@@ -357,7 +379,13 @@ int main(void)
     own_ranks_succeed(3, no_place);
     own_ranks_succeed(3, twice_the_same_number);
     own_ranks_succeed(3, strangers);
-    own_ranks(3, a_death, codes);
+    own_ranks(3, death_of_the_host, codes);
+    CHECK(codes[0] == 256 + SIGKILL && codes[1] == 0 && codes[2] == 0);
+    own_ranks(3, death_of_the_host_with_a_child, codes);
+    CHECK(codes[0] == 256 + SIGKILL && codes[1] == 0 && codes[2] == 0);
+    own_ranks(3, death_of_another, codes);
+    CHECK(codes[0] == 0 && codes[1] == 256 + SIGKILL && codes[2] == 0);
+    own_ranks(3, death_of_another_with_a_child, codes);
     CHECK(codes[0] == 0 && codes[1] == 256 + SIGKILL && codes[2] == 0);
     own_ranks(4, one_aborts, codes);
     CHECK(codes[0] == 9 && codes[1] == 256 + SIGTERM && codes[2] == 9 && codes[3] == 256 + SIGTERM);

@@ -10,6 +10,7 @@ enum { OWN_RANKS = 4, OWN_BYTES = 256 };
 
 struct own_start {
     uint64_t entered, left; /* counts the entries to and exits from the allgather, of all ranks */
+    uint64_t noticed; /* ranks that have noticed the death of another one */
     uint32_t ranks;
     unsigned char bytes[OWN_RANKS][OWN_BYTES];
 };

@@ -10,6 +10,7 @@ use crate::bootstrap::wanted::Wanted;
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::util::once::Once;
+use crate::util::rendezvous::process_of;
 use crate::util::socket::{self, Room, Wake};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
@@ -86,16 +87,21 @@ struct Shared {
     /// `close` takes it out. A request under way has a reference of its own, so the descriptor's
     /// number is not reused meanwhile.
     socket: Mutex<Option<Arc<OwnedFd>>>,
-    stop: Wake,
+    /// Becomes readable when the hub's process has ended, even if a child of it holds the socket.
+    hub: Option<OwnedFd>,
     pending: Mutex<Pending>,
     arrived: Condvar,
     gone: Box<[AtomicBool]>,
     deaths: Mutex<Deaths>,
     killed: Mutex<Killed>,
-    /// The ranks whose cards are asked for. `asked` wakes the watcher thread to send the requests;
-    /// `on_cards` gets the cards.
+    /// The ranks whose cards are asked for. The watcher thread sends the requests; `on_cards` gets
+    /// the cards.
     wanted: Wanted,
-    asked: Wake,
+    /// Whether the watcher thread is to end.
+    stopped: AtomicBool,
+    /// Wakes the watcher thread after a change of `wanted` or `stopped`. It has one descriptor for
+    /// both, because poll() takes no more descriptors than the process may open.
+    changed: Wake,
     on_cards: Mutex<Option<OnCards>>,
 }
 
@@ -111,22 +117,23 @@ pub(super) struct Client {
 }
 
 impl Client {
-    /// Joins the world at the other end of `socket` as `rank` of `size`. `process`: whether to send
-    /// the hub a pidfd of this process, by which the hub notices its end even if a child holds the
-    /// socket.
+    /// Joins the world at the other end of `socket` as `rank` of `size`. `process`: the rank is a
+    /// process. Then it and the hub notice each other's end even if a child holds the socket.
     pub(super) fn join(socket: OwnedFd, rank: u32, size: u32, process: bool) -> Result<Client> {
         let socket = Arc::new(socket);
+        let hub = process.then(|| process_of(socket.as_fd())).flatten();
         let shared = Arc::new(Shared {
             rank,
             socket: Mutex::new(Some(socket.clone())),
-            stop: Wake::new()?,
+            hub,
             pending: Mutex::new(Pending { next_token: 1, answers: HashMap::new(), over: None }),
             arrived: Condvar::new(),
             gone: (0..size).map(|_| AtomicBool::new(false)).collect(),
             deaths: Mutex::new(Deaths { call: None, reported: vec![false; size as usize] }),
             killed: Mutex::default(),
             wanted: Wanted::new(size),
-            asked: Wake::new()?,
+            stopped: AtomicBool::new(false),
+            changed: Wake::new()?,
             on_cards: Mutex::new(None),
         });
         let listener = shared.clone();
@@ -158,7 +165,7 @@ impl Client {
 
     pub(super) fn ask_card(&self, peer: u32) {
         if self.shared.wanted.ask(peer) {
-            self.shared.asked.wake();
+            self.shared.changed.wake();
         }
     }
 
@@ -236,7 +243,9 @@ impl Client {
             // An error means that the hub has gone, which needs no message.
             let _ = send(&socket, &Request::Leave, 0, None);
         }
-        self.shared.stop.wake();
+        // Release: pairs with the Acquire in watch().
+        self.shared.stopped.store(true, Ordering::Release);
+        self.shared.changed.wake();
         if let Some(watcher) = lock(&self.watcher).take() {
             // If a death callback closes, it runs on the watcher itself, which must not join
             // itself.

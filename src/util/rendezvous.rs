@@ -3,6 +3,7 @@
 //! use such a name, so each end checks the user of the other end.
 
 use crate::fail;
+use crate::util::socket::process;
 use crate::util::status::{Error, Result};
 use std::io;
 use std::mem;
@@ -108,8 +109,19 @@ pub fn connect(name: &Secret) -> Result<Option<OwnedFd>> {
     }
 }
 
-/// The user of the process at the other end, when it connected or began to listen.
+/// A descriptor that becomes readable when the process at the other end has ended, even if a child
+/// of it holds the connection. None: it is this process, or cannot be watched.
+pub fn process_of(end: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let pid = other_end(end).map(|who| who.pid as u32)?;
+    if pid == std::process::id() { None } else { process(pid).ok() }
+}
+
 fn user_of(end: BorrowedFd<'_>) -> Option<u32> {
+    other_end(end).map(|who| who.uid)
+}
+
+/// The process at the other end, as it was when it connected, began to listen, or made the pair.
+fn other_end(end: BorrowedFd<'_>) -> Option<libc::ucred> {
     // SAFETY: all-zero is a valid struct of numbers.
     let mut who: libc::ucred = unsafe { mem::zeroed() };
     let mut size = mem::size_of_val(&who) as libc::socklen_t;
@@ -118,7 +130,7 @@ fn user_of(end: BorrowedFd<'_>) -> Option<u32> {
     let done = unsafe {
         libc::getsockopt(end.as_raw_fd(), level, option, (&raw mut who).cast(), &mut size)
     };
-    (done == 0).then_some(who.uid)
+    (done == 0).then_some(who)
 }
 
 #[cfg(test)]

@@ -24,25 +24,28 @@ impl Shared {
         let mut unsent = Vec::new();
         loop {
             let room = if unsent.is_empty() { 0 } else { libc::POLLOUT };
+            let hub = self.hub.as_ref().unwrap_or(socket);
             let mut waits = [
                 interest(socket.as_fd(), libc::POLLIN | room),
-                interest(self.stop.as_fd(), libc::POLLIN),
-                interest(self.asked.as_fd(), libc::POLLIN),
+                interest(self.changed.as_fd(), libc::POLLIN),
+                interest(hub.as_fd(), libc::POLLIN),
             ];
             if socket::poll(&mut waits, -1).is_err() {
                 return self.hub_gone();
             }
             if waits[1].revents != 0 {
-                return;
-            }
-            if waits[2].revents != 0 {
-                self.asked.clear();
+                self.changed.clear();
+                // Acquire: pairs with the Release in close().
+                if self.stopped.load(Ordering::Acquire) {
+                    return;
+                }
                 self.wanted.take(&mut unsent);
             }
             if !unsent.is_empty() {
                 self.look_up(socket, &mut unsent);
             }
-            if !self.listen(socket, &mut buffer) {
+            let has_ended = self.hub.is_some() && waits[2].revents != 0;
+            if !self.listen(socket, &mut buffer) || has_ended {
                 return self.hub_gone();
             }
         }
