@@ -1,6 +1,6 @@
 /* Broken if this fails: llcl_flush_within or llcl_am_within waits longer than it may for a peer
  * that executes nothing; changes what is under way; or writes the reply of a call that has been
- * given up.
+ * given up; or llcl_flush_within does not wait for messages, or for parked requests.
  * ranks: 2
  * cma: off
  */
@@ -8,6 +8,7 @@
 #include "stopped.h"
 
 #define SOON INT64_C(30000000)
+#define MANY 100000u
 
 static void answer(llcl_am_t *message, void *data)
 {
@@ -85,6 +86,33 @@ static void given_up(llcl_context_t *context, const struct shared *target)
     CHECK(reply > 42 && size == sizeof reply);
 }
 
+/* A flush waits for messages without an answer, and for requests that are parked. */
+static void flushes(llcl_context_t *context)
+{
+    llcl_am_params_t am = am_to(1, 2, NULL, 0);
+    uint64_t ended = 0, posted = 0;
+    pid_t stopped = peer_stop(context, 1);
+    am.on_complete = llcl_store_on(&ended);
+    POST(llcl_try_am_async(context, &am));
+    CHECK_STATUS(llcl_flush_within(context, 1, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_STATUS(llcl_flush_within(context, LLCL_ALL_PEERS, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_OK(llcl_flush_within(context, 0, TEST_PATIENCE_NS));
+    CHECK(kill(stopped, SIGCONT) == 0);
+    CHECK_OK(llcl_flush_within(context, 1, 2 * TEST_PATIENCE_NS));
+    CHECK_EQUAL(word_get(&ended), 1);
+    stopped = peer_stop(context, 1);
+    am.on_complete = llcl_no_completion();
+    am.flags = LLCL_FLAG_PARK;
+    /* More than the library may have sent when this loop ends. */
+    while (llcl_try_am_async(context, &am) == LLCL_OK)
+        CHECK(posted++ < MANY);
+    CHECK_STATUS(llcl_flush_within(context, 1, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_STATUS(llcl_flush_within(context, LLCL_ALL_PEERS, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_OK(llcl_flush_within(context, 0, TEST_PATIENCE_NS));
+    CHECK(kill(stopped, SIGCONT) == 0);
+    CHECK_OK(llcl_flush_within(context, LLCL_ALL_PEERS, 2 * TEST_PATIENCE_NS));
+}
+
 static void run(llcl_context_t *context)
 {
     uint64_t *calls = am_new(sizeof *calls);
@@ -95,6 +123,7 @@ static void run(llcl_context_t *context)
     fence(context);
     if (llcl_rank(context) == 0) {
         given_up(context, &target);
+        flushes(context);
         refused(context);
     }
     share_end(context, &target);
