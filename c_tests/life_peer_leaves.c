@@ -1,5 +1,6 @@
 /* Broken if this fails: a rank that ends without llcl_finalize is not dead to the others: they go
- * on writing to it, hang, or get another status than LLCL_ERR_PEER_DEAD.
+ * on writing to it, hang, or get another status than LLCL_ERR_PEER_DEAD; from llcl_connect, whose
+ * list also has ranks that live, too.
  * kind: alone
  * cma: on off
  * timeout: 60 */
@@ -10,7 +11,7 @@ static void run(llcl_context_t *context)
 {
     struct shared allocated, registered, mine;
     struct wild wild = {0};
-    uint32_t last = llcl_size(context) - 1, peer;
+    uint32_t last = llcl_size(context) - 1, peer, both[3];
     int64_t end;
     share(context, ALLOCATED, 4096, &allocated);
     share(context, REGISTERED, 4096, &registered);
@@ -34,6 +35,10 @@ static void run(llcl_context_t *context)
     wild.remote = remote_at(&registered, last, 0);
     WILD_REFUSED(context, &wild, LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_flush(context, last), LLCL_ERR_PEER_DEAD);
+    both[0] = both[2] = llcl_rank(context);
+    both[1] = last;
+    CHECK_STATUS(llcl_connect(context, both, 2), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_connect(context, both + 1, 2), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
     /* The others are as alive as before. */
     for (peer = 0; peer < last; peer++) {
