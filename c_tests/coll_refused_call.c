@@ -44,6 +44,9 @@ static void run(llcl_context_t *context)
     params.team = team;
     CHECK_STATUS(llcl_barrier_init(&params, wrong ? NULL : &plan), LLCL_ERR_INVALID);
     CHECK(strstr(llcl_last_error(), wrong ? "plan is NULL" : "rank 1") != NULL);
+    /* Of several that are refused, the lowest is named at every rank that is not. */
+    CHECK_STATUS(llcl_barrier_init(&params, llcl_rank(context) > 0 ? NULL : &plan), LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), llcl_rank(context) > 0 ? "plan is NULL" : "rank 1") != NULL);
     params.type = LLCL_TYPE_U64;
     params.op = LLCL_OP_ADD;
     if (wrong)
