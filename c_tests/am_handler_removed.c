@@ -1,6 +1,7 @@
-/* Broken if this fails: a message that was accepted ends well although its handler is removed before
- * the peer handles it; or writes `reply_size`, which only an answer may change; or a message with
- * neither answer nor completion, which waits in the library then, is lost, and no flush tells of it.
+/* Broken if this fails: a message that was accepted ends well although its handler is removed
+ * before the peer handles it; or writes `reply_size`, which only an answer may change; or a
+ * message with neither answer nor completion, which waits in the library then, is lost, and no
+ * flush tells of it.
  * ranks: 2
  * modes: auto offload
  * threads: 2

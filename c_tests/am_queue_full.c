@@ -1,5 +1,5 @@
-/* Broken if this fails: a message that is refused because the queue is full counts as one that waits
- * in the library, so that after many refusals no more may wait there.
+/* Broken if this fails: a message that is refused because the queue is full counts as one that
+ * waits in the library, so that after many refusals no more may wait there.
  * ranks: 1 2
  * modes: offload
  * threads: yes

@@ -1,5 +1,5 @@
-/* Broken if this fails: a handler that replaces or removes itself is answered by LLCL_RETRY_BUSY for
- * ever, as if another thread ran it; or it runs again afterwards.
+/* Broken if this fails: a handler that replaces or removes itself is answered by LLCL_RETRY_BUSY
+ * for ever, as if another thread ran it; or it runs again afterwards.
  * ranks: 1 2
  * threads: yes
  */

@@ -1,6 +1,6 @@
-/* Broken if this fails: responses that wait for slots of a rank when it dies stay in the library: the
- * rank that has sent them handles no further request, or its llcl_finalize waits for slots that
- * nobody frees.
+/* Broken if this fails: responses that wait for slots of a rank when it dies stay in the library:
+ * the rank that has sent them handles no further request, or its llcl_finalize waits for slots
+ * that nobody frees.
  * kind: alone
  * modes: auto offload
  * timeout: 60

@@ -1,6 +1,6 @@
 /* Broken if this fails: a call llcl_X_async that one rank is refused changes which plans that rank
- * keeps, or whose turn it is. The next call then finds its plan at one rank only, and the others wait
- * for ever.
+ * keeps, or whose turn it is. The next call then finds its plan at one rank only, and the others
+ * wait for ever.
  * ranks: 2 3
  * modes: auto
  * engines: offload thread

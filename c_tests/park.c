@@ -1,6 +1,6 @@
 /* Broken if this fails: a request with LLCL_FLAG_PARK is answered by "try again" while the library
- * may keep it; is lost, done twice or out of its peer's order; its completion does not fire; a flush
- * does not wait for it; or it is kept without bound.
+ * may keep it; is lost, done twice or out of its peer's order; its completion does not fire; a
+ * flush does not wait for it; or it is kept without bound.
  * ranks: 1 2
  * cma: on off
  * threads: yes

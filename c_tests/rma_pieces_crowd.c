@@ -1,5 +1,6 @@
-/* Broken if this fails: reads of many pieces that find no slot for their list, since many ranks read
- * from one that executes nothing for a while, lose their places for the answers, and wait for ever.
+/* Broken if this fails: reads of many pieces that find no slot for their list, since many ranks
+ * read from one that executes nothing for a while, lose their places for the answers, and wait for
+ * ever.
  * ranks: 7
  * modes: auto offload
  * cma: off

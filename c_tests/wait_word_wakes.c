@@ -1,7 +1,8 @@
 /* Broken if this fails: a thread that sleeps in llcl_wait_word is not woken, within 20 ms, by some
- * kind of operation that reaches its word: every write (also of many pieces, and the bytes of a write
- * with a signal), signal and atomic of a peer, and its own completions, and llcl_wake after a read. The sleeper sleeps for 110 ms first: it is in the kernel
- * then, and looks by itself 41 ms later (transport::sleepers), which is too late.
+ * kind of operation that reaches its word: every write (also of many pieces, and the bytes of a
+ * write with a signal), signal and atomic of a peer, and its own completions, and llcl_wake after
+ * a read. The sleeper sleeps for 110 ms first: it is in the kernel then, and looks by itself 41 ms
+ * later (transport::sleepers), which is too late.
  * ranks: 2
  * cma: on off
  * threads: 2
@@ -11,7 +12,17 @@
 
 #define TRIES 4 /* a busy machine may be late; a lost wake-up is late every time */
 
-enum { WAKE_SWAP = WILD_OPERATIONS, WAKE_STORE, WAKE_MAX, WAKE_F64, WAKE_WRITE_LARGE, WAKE_SIGNAL_DATA, WAKE_BOX, WAKE_LIST, WAKES };
+enum {
+    WAKE_SWAP = WILD_OPERATIONS,
+    WAKE_STORE,
+    WAKE_MAX,
+    WAKE_F64,
+    WAKE_WRITE_LARGE,
+    WAKE_SIGNAL_DATA,
+    WAKE_BOX,
+    WAKE_LIST,
+    WAKES
+};
 
 /* Writes two pieces of 8 bytes, of which one is the word. */
 static void wake_by_pieces(llcl_context_t *context, const struct wild *wild, int how)
