@@ -41,6 +41,9 @@ static void keep(llcl_am_t *message, void *data)
     llcl_am_t *kept = llcl_am_retain(message);
     if (!kept) {
         CHECK(strstr(llcl_last_error(), "LLCL_AM_RETAINED") != NULL);
+        /* The message is still as it came. */
+        CHECK(llcl_am_retain(message) == NULL);
+        CHECK(strstr(llcl_last_error(), "LLCL_AM_RETAINED") != NULL);
         word_add(&rank->refused, 1);
     } else {
         CHECK(rank->kept < RETAINED);

@@ -1,11 +1,14 @@
 /* Broken if this fails: a call llcl_X_async that one rank is refused changes which plans that rank
- * keeps. The next call then finds its plan at one rank only, and the others wait for ever.
+ * keeps, or whose turn it is. The next call then finds its plan at one rank only, and the others
+ * wait for ever.
  * ranks: 2 3
  * modes: auto
  * engines: offload thread
  * threads: yes
  */
 #include "coll.h"
+
+static __thread uint32_t depth;
 
 static llcl_coll_params_t sum_of(llcl_team_t *team, uint64_t numbers, uint64_t *memory)
 {
@@ -16,6 +19,7 @@ static llcl_coll_params_t sum_of(llcl_team_t *team, uint64_t numbers, uint64_t *
     params.count = numbers;
     params.type = LLCL_TYPE_U64;
     params.op = LLCL_OP_ADD;
+    params.depth = depth;
     return params;
 }
 
@@ -31,15 +35,13 @@ static void add(llcl_team_t *team, uint64_t numbers)
     CHECK_EQUAL(memory[8], llcl_team_size(team));
 }
 
-static void run(llcl_context_t *context)
+/* Rank 0 is refused. */
+static void refused(llcl_context_t *context, llcl_team_t *team)
 {
     uint64_t memory[16] = {0}, done = 0;
-    llcl_team_t *team = coll_world(context);
     llcl_coll_params_t params = sum_of(team, 1, memory);
     params.send.key = 0x12345678;
     params.on_complete = llcl_add_on(&done);
-    add(team, 1);
-    add(team, 2);
     if (llcl_rank(context) == 0) {
         llcl_status_t status;
         /* While the thread that has made the plans still works, a call is accepted unchecked. */
@@ -48,10 +50,26 @@ static void run(llcl_context_t *context)
             sched_yield();
         CHECK_STATUS(status, LLCL_ERR_KEY);
     }
+    CHECK_EQUAL(word_get(&done), 0);
+}
+
+static void run(llcl_context_t *context)
+{
+    llcl_team_t *team = coll_world(context);
+    int round;
+    add(team, 1);
+    add(team, 2);
+    refused(context, team);
     /* There is room for two plans: this one displaces that of one number at every rank. */
     add(team, 3);
     add(team, 1);
-    CHECK_EQUAL(word_get(&done), 0);
+    /* Two plans in turn for one call: its rounds come to the same one at every rank. */
+    depth = 2;
+    for (round = 0; round < 5; round++) {
+        add(team, 1);
+        if (round == 1)
+            refused(context, team);
+    }
 }
 
 int main(void)

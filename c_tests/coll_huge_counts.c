@@ -1,6 +1,7 @@
 /* Broken if this fails: a count that is far too large ends the process, takes many seconds to be
  * refused, or makes the library panic: a plan's steps are made before it is known whether there is
- * memory for it. Or the count of a root in place, which is ignored, counts as a block's.
+ * memory for it. Or the refusal of a block names the wrong list. Or the count of a root in place,
+ * which is ignored, counts as a block's.
  * ranks: 2
  * modes: auto
  * timeout: 60
@@ -101,9 +102,33 @@ static void ignores_the_roots(llcl_team_t *team)
     free(buffer);
 }
 
+/* The refusal of a block that is too large names its list. */
+static void names_the_list(llcl_team_t *team)
+{
+    llcl_coll_params_t params = LLCL_COLL_PARAMS_INIT;
+    uint64_t counts[COLL_MOST] = {1, 1}, large[COLL_MOST] = {1, (uint64_t)1 << 62};
+    uint64_t offsets[COLL_MOST] = {0, 1};
+    llcl_coll_t *made = NULL;
+    char memory[2 * COLL_MOST] = {0};
+    params.team = team;
+    params.send = llcl_local_address(memory);
+    params.receive = llcl_local_address(memory + COLL_MOST);
+    params.type = LLCL_TYPE_U8;
+    params.send_offsets = params.receive_offsets = offsets;
+    params.send_counts = large;
+    params.receive_counts = counts;
+    CHECK_STATUS(llcl_alltoallv_init(&params, &made), LLCL_ERR_RANGE);
+    CHECK(strstr(llcl_last_error(), "send_counts") != NULL);
+    params.send_counts = counts;
+    params.receive_counts = large;
+    CHECK_STATUS(llcl_alltoallv_init(&params, &made), LLCL_ERR_RANGE);
+    CHECK(strstr(llcl_last_error(), "receive_counts") != NULL);
+}
+
 static void run(llcl_context_t *context)
 {
     llcl_team_t *team = coll_world(context);
+    names_the_list(team);
     limit_memory();
     ignores_the_roots(team);
     refuses(team);

@@ -60,6 +60,35 @@ static void rounds(struct places *places, const struct coll_case *asked, uint64_
     }
 }
 
+/* A start with other buffers that is refused, because the round before was not waited for, changes
+ * nothing of that round. The last rank begins it when the others have been refused. */
+static void refused_under_way(llcl_context_t *context, struct places *places, const struct coll_case *asked)
+{
+    struct coll_run *run = &places->run[0], *other = &places->run[2];
+    llcl_coll_t *plan = NULL;
+    int last = llcl_team_rank(asked->team) + 1 == llcl_team_size(asked->team);
+    coll_prepare(run, asked, &places->memory[0], &places->memory[0]);
+    coll_prepare(other, asked, &places->memory[2], &places->memory[2]);
+    run->params.flags |= LLCL_COLL_REBIND;
+    CHECK_OK(coll_init(ALLREDUCE, 0, &run->params, &plan));
+    coll_fill(run);
+    coll_fill(other);
+    if (!last)
+        CHECK_OK(llcl_coll_start(plan));
+    if (!last)
+        CHECK_STATUS(llcl_coll_start_with(plan, other->params.send, other->params.receive), LLCL_ERR_STATE);
+    fence(context);
+    if (last)
+        CHECK_OK(llcl_coll_start(plan));
+    CHECK_OK(llcl_coll_wait(plan, TEST_PATIENCE_NS));
+    coll_verify(run);
+    coll_compare(other, &other->receive, "output");
+    CHECK_OK(llcl_coll_free(plan));
+    coll_forget(run);
+    coll_forget(other);
+    places->memory[0].used = places->memory[2].used = 0;
+}
+
 /* What is refused leaves the plan as it was. */
 static void refused(struct places *places, const struct coll_case *asked)
 {
@@ -118,6 +147,10 @@ static void run(llcl_context_t *context)
         }
     asked.operation = ALLREDUCE;
     asked.varied = 0;
+    for (size = 0; size < 2; size++) {
+        asked.count = size ? 30000 : 7;
+        refused_under_way(context, &places, &asked);
+    }
     asked.count = 7;
     refused(&places, &asked);
     fence(context);

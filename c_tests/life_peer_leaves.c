@@ -1,22 +1,35 @@
 /* Broken if this fails: a rank that ends without llcl_finalize is not dead to the others: they go
- * on writing to it, hang, or get another status than LLCL_ERR_PEER_DEAD.
+ * on writing to it, hang, or get another status than LLCL_ERR_PEER_DEAD; from llcl_connect, whose
+ * list also has ranks that live, too.
  * kind: alone
  * cma: on off
  * timeout: 60 */
 #include "job.h"
 #include "wild.h"
 
+static void store(llcl_context_t *context, uint32_t peer, const struct shared *target)
+{
+    llcl_write_value_params_t value = {0};
+    value.peer = peer;
+    value.destination = remote_at(target, peer, 8 * llcl_rank(context));
+    value.value = 1;
+    value.size = 8;
+    CHECK_OK(llcl_write_value(context, &value));
+}
+
 static void run(llcl_context_t *context)
 {
-    struct shared allocated, registered, mine;
+    struct shared allocated, used, registered, mine;
     struct wild wild = {0};
-    uint32_t last = llcl_size(context) - 1, peer;
+    uint32_t last = llcl_size(context) - 1, peer, both[3];
     int64_t end;
     share(context, ALLOCATED, 4096, &allocated);
+    share(context, ALLOCATED, 4096, &used);
     share(context, REGISTERED, 4096, &registered);
     region_make(context, ALLOCATED, 4096, &mine);
     CHECK_OK(llcl_peer_alive(context, last));
     CHECK_STATUS(llcl_peer_alive(context, last + 1), LLCL_ERR_INVALID);
+    store(context, last, &used);
     fence(context);
     if (llcl_rank(context) == last)
         _exit(0);
@@ -30,20 +43,23 @@ static void run(llcl_context_t *context)
     wild.signal = remote_at(&allocated, last, 64);
     wild.remote = remote_at(&allocated, last, 0);
     WILD_REFUSED(context, &wild, LLCL_ERR_PEER_DEAD);
+    /* Also where this rank has mapped the memory. */
+    wild.signal = remote_at(&used, last, 64);
+    wild.remote = remote_at(&used, last, 0);
+    WILD_REFUSED(context, &wild, LLCL_ERR_PEER_DEAD);
     wild.flags = LLCL_FLAG_DEFER;
     wild.remote = remote_at(&registered, last, 0);
     WILD_REFUSED(context, &wild, LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_flush(context, last), LLCL_ERR_PEER_DEAD);
+    both[0] = both[2] = llcl_rank(context);
+    both[1] = last;
+    CHECK_STATUS(llcl_connect(context, both, 2), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_connect(context, both + 1, 2), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
     /* The others are as alive as before. */
     for (peer = 0; peer < last; peer++) {
-        llcl_write_value_params_t value = {0};
-        value.peer = peer;
-        value.destination = remote_at(&registered, peer, 8 * llcl_rank(context));
-        value.value = 1;
-        value.size = 8;
         CHECK_OK(llcl_peer_alive(context, peer));
-        CHECK_OK(llcl_write_value(context, &value));
+        store(context, peer, &registered);
     }
     CHECK_OK(test_finalize(context));
     printf("rank %u has seen it\n", (unsigned)test_rank);

@@ -1,5 +1,5 @@
 /* Broken if this fails: a read of registered memory that its owner frees and registers again
- * meanwhile is answered LLCL_OK and has brought bytes of the other region.
+ * meanwhile, whole or in pieces, is answered LLCL_OK and has brought bytes of the other region.
  * ranks: 2
  * modes: auto offload
  * cma: on
@@ -32,35 +32,61 @@ static void register_again(llcl_context_t *context, struct board *board)
         word_add(&board->sequence, 1);
         for (pause = 0; pause < generation % 64 * 200; pause++)
             (void)word_get(&board->over);
+        /* Sometimes long enough for a read by the library's thread. */
+        if (generation % 4 == 0)
+            usleep((useconds_t)(generation % 64 * 10));
         CHECK_OK(llcl_region_free(region));
     }
     word_set(&board->over, 1);
     free(memory);
 }
 
+static llcl_status_t read_whole(llcl_context_t *context, llcl_remote_t from, const struct shared *mine)
+{
+    llcl_read_params_t read = {0};
+    read.peer = 0;
+    read.source = from;
+    read.destination = llcl_region_local(mine->region, 0);
+    read.size = WORDS * 8;
+    read.on_complete = llcl_no_completion();
+    return llcl_read(context, &read);
+}
+
+/* Four eighths of the region, so half of the words. */
+static llcl_status_t read_pieces(llcl_context_t *context, llcl_remote_t from, const struct shared *mine)
+{
+    llcl_strided_params_t read = {0};
+    read.peer = 0;
+    read.remote = from;
+    read.local = llcl_region_local(mine->region, 0);
+    read.size = WORDS;
+    read.dimensions = 1;
+    read.extents[0] = 4;
+    read.local_strides[0] = WORDS;
+    read.remote_strides[0] = 2 * WORDS;
+    read.on_complete = llcl_no_completion();
+    return llcl_read_strided(context, &read);
+}
+
 static void read_on(llcl_context_t *context, struct board *board, struct shared *mine)
 {
-    uint64_t good = 0, gone = 0, i;
+    uint64_t good = 0, gone = 0, words = 0, i;
     while (!word_get(&board->over)) {
         uint64_t sequence = word_get(&board->sequence), generation = board->generation;
-        llcl_read_params_t read = {0};
+        llcl_remote_t from = board->at;
         llcl_status_t status;
-        read.peer = 0;
-        read.source = board->at;
         /* An addition, so that the loads above are not done after it. */
         if (sequence % 2 || sequence == 0 || word_add(&board->sequence, 0) != sequence)
             continue;
-        read.destination = llcl_region_local(mine->region, 0);
-        read.size = WORDS * 8;
-        read.on_complete = llcl_no_completion();
-        status = llcl_read(context, &read);
+        words = words == WORDS ? WORDS / 2 : WORDS;
+        status = words == WORDS ? read_whole(context, from, mine) : read_pieces(context, from, mine);
         if (status != LLCL_OK) {
             CHECK_STATUS(status, LLCL_ERR_KEY);
             gone++;
             continue;
         }
         good++;
-        for (i = 0; i < WORDS; i++)
+        for (i = 0; i < words; i++)
             CHECK_EQUAL(mine->words[i], generation);
     }
     printf("%llu reads, %llu of a region that was gone\n", (unsigned long long)good,

@@ -1,7 +1,8 @@
 /* Broken if this fails: a thread that sleeps in llcl_wait_word is not woken, within 20 ms, by some
- * kind of operation that reaches its word: every write, signal and atomic of a peer, and its own
- * completions, and llcl_wake after a read. The sleeper sleeps for 110 ms first: it is in the kernel
- * then, and looks by itself 41 ms later (transport::sleepers), which is too late.
+ * kind of operation that reaches its word: every write (also of many pieces, and the bytes of a
+ * write with a signal), signal and atomic of a peer, and its own completions, and llcl_wake after
+ * a read. The sleeper sleeps for 110 ms first: it is in the kernel then, and looks by itself 41 ms
+ * later (transport::sleepers), which is too late.
  * ranks: 2
  * cma: on off
  * threads: 2
@@ -11,7 +12,47 @@
 
 #define TRIES 4 /* a busy machine may be late; a lost wake-up is late every time */
 
-enum { WAKE_SWAP = WILD_OPERATIONS, WAKE_STORE, WAKE_MAX, WAKE_F64, WAKE_WRITE_LARGE, WAKES };
+enum {
+    WAKE_SWAP = WILD_OPERATIONS,
+    WAKE_STORE,
+    WAKE_MAX,
+    WAKE_F64,
+    WAKE_WRITE_LARGE,
+    WAKE_SIGNAL_DATA,
+    WAKE_BOX,
+    WAKE_LIST,
+    WAKES
+};
+
+/* Writes two pieces of 8 bytes, of which one is the word. */
+static void wake_by_pieces(llcl_context_t *context, const struct wild *wild, int how)
+{
+    if (how == WAKE_BOX) {
+        llcl_strided_params_t box = {0};
+        box.peer = wild->peer;
+        box.local = wild->local;
+        box.remote = wild->remote;
+        box.size = 8;
+        box.dimensions = 1;
+        box.extents[0] = 2;
+        box.local_strides[0] = 8;
+        box.remote_strides[0] = 64;
+        CHECK_OK(llcl_write_strided(context, &box));
+    } else {
+        llcl_vector_params_t list = {0};
+        llcl_local_span_t locals[2];
+        llcl_remote_span_t remotes[2];
+        locals[0].place = locals[1].place = wild->local;
+        remotes[0].place = llcl_at(wild->remote, 64);
+        remotes[1].place = wild->remote;
+        locals[0].size = locals[1].size = remotes[0].size = remotes[1].size = 8;
+        list.peer = wild->peer;
+        list.locals = locals;
+        list.remotes = remotes;
+        list.local_count = list.remote_count = 2;
+        CHECK_OK(llcl_writev(context, &list));
+    }
+}
 
 static void wake(llcl_context_t *context, const struct wild *base, int how)
 {
@@ -42,8 +83,10 @@ static void wake(llcl_context_t *context, const struct wild *base, int how)
         CHECK_OK(llcl_write(context, &write));
         return;
     }
+    case WAKE_BOX:
+    case WAKE_LIST: wake_by_pieces(context, &wild, how); return;
     default:
-        wild.operation = how;
+        wild.operation = how == WAKE_SIGNAL_DATA ? WILD_SIGNAL : how;
         CHECK_OK(wild_post(context, &wild));
         return;
     }
@@ -89,7 +132,7 @@ static void by_peer(llcl_context_t *context, int kind)
         if (how == WAKE_WRITE_LARGE && test_in_threads())
             continue;
         wild.remote = how == WILD_SIGNAL ? remote_at(&data, 1, 0) : target.remote[1];
-        wild.signal = target.remote[1];
+        wild.signal = how == WAKE_SIGNAL_DATA ? remote_at(&data, 1, 0) : target.remote[1];
         for (i = 0; i < TRIES && best >= 20000000; i++) {
             int64_t took = one_try(context, &target, &wild, how);
             best = took < best ? took : best;

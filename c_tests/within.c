@@ -1,6 +1,6 @@
 /* Broken if this fails: llcl_flush_within or llcl_am_within waits longer than it may for a peer
  * that executes nothing; changes what is under way; or writes the reply of a call that has been
- * given up.
+ * given up; or llcl_flush_within does not wait for messages, or for parked requests.
  * ranks: 2
  * cma: off
  */
@@ -8,6 +8,13 @@
 #include "stopped.h"
 
 #define SOON INT64_C(30000000)
+#define MANY 100000u
+
+/* Fewer slots than messages may wait in the library. */
+static void configure(llcl_config_t *config)
+{
+    config->am_slots = 16;
+}
 
 static void answer(llcl_am_t *message, void *data)
 {
@@ -85,6 +92,50 @@ static void given_up(llcl_context_t *context, const struct shared *target)
     CHECK(reply > 42 && size == sizeof reply);
 }
 
+/* Posts messages to the stopped rank until no more may wait in the library. */
+static void fill(llcl_context_t *context, uint32_t flags)
+{
+    llcl_am_params_t am = am_to(1, 2, NULL, 0);
+    llcl_status_t status;
+    uint64_t posted = 0;
+    am.flags = flags;
+    do {
+        status = llcl_try_am_async(context, &am);
+        CHECK(posted++ < MANY);
+    } while (status == LLCL_OK || (flags == LLCL_FLAG_DEFER && status == LLCL_RETRY_QUEUE_FULL));
+    CHECK(status > 0);
+}
+
+/* A flush of that rank, or of all, is not over. */
+static void flushes_late(llcl_context_t *context, pid_t stopped)
+{
+    CHECK_STATUS(llcl_flush_within(context, 1, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_STATUS(llcl_flush_within(context, LLCL_ALL_PEERS, SOON), LLCL_ERR_TIMEOUT);
+    CHECK_OK(llcl_flush_within(context, 0, TEST_PATIENCE_NS));
+    CHECK(kill(stopped, SIGCONT) == 0);
+    CHECK_OK(llcl_flush_within(context, 1, 2 * TEST_PATIENCE_NS));
+}
+
+/* A flush waits for messages that were sent, that are parked, and that the lane has not sent. */
+static void flushes(llcl_context_t *context)
+{
+    llcl_am_params_t am = am_to(1, 2, NULL, 0);
+    uint64_t ended = 0;
+    pid_t stopped = peer_stop(context, 1);
+    am.on_complete = llcl_store_on(&ended);
+    POST(llcl_try_am_async(context, &am));
+    flushes_late(context, stopped);
+    CHECK_EQUAL(word_get(&ended), 1);
+    stopped = peer_stop(context, 1);
+    fill(context, LLCL_FLAG_PARK);
+    flushes_late(context, stopped);
+    if (test_mode_is("direct"))
+        return;
+    stopped = peer_stop(context, 1);
+    fill(context, LLCL_FLAG_DEFER);
+    flushes_late(context, stopped);
+}
+
 static void run(llcl_context_t *context)
 {
     uint64_t *calls = am_new(sizeof *calls);
@@ -95,9 +146,10 @@ static void run(llcl_context_t *context)
     fence(context);
     if (llcl_rank(context) == 0) {
         given_up(context, &target);
+        flushes(context);
         refused(context);
     }
     share_end(context, &target);
 }
 
-TEST_MAIN(run)
+TEST_MAIN_CONFIG(run, configure)

@@ -343,6 +343,15 @@ impl Context {
         match peers {
             Some(peers) => self.blocking().connect(peers.iter().copied(), open),
             None => self.blocking().connect(0..self.size(), open),
+        }?;
+        // Peers that were contacted before may have died since.
+        let is_dead = |peer: &u32| self.routes.is_dead(*peer);
+        match peers.map_or_else(
+            || (0..self.size()).find(is_dead),
+            |peers| peers.iter().copied().find(is_dead),
+        ) {
+            Some(peer) => fail!(ERR_PEER_DEAD, "rank {peer} has died or has left"),
+            None => Ok(()),
         }
     }
 

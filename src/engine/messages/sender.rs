@@ -300,7 +300,8 @@ impl AmSender {
                 unsafe { std::ptr::copy_nonoverlapping(bytes, waiting.reply, size) };
             }
         }
-        if !waiting.reply_size.is_null() {
+        // Another failure says nothing about the size of an answer.
+        if !waiting.reply_size.is_null() && matches!(status, Status::OK | Status::ERR_RANGE) {
             // SAFETY: the promise of Requests::insert().
             unsafe { waiting.reply_size.write(size) };
         }

@@ -257,3 +257,68 @@ impl Segment {
         self.control.directory(index).map_or(std::ptr::null_mut(), |entry| entry.live())
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 4096;
+
+    fn holders(since: u64) -> Holders {
+        Holders { users: Users::default(), since }
+    }
+
+    /// Allocates three pages, one behind the other, and frees them. The second and the third wait
+    /// for the same holders, the first for others.
+    fn three_aside(segment: &Segment) -> [u64; 3] {
+        let places = [1, 2, 2].map(|since| {
+            let (place, _mapping) = segment.allocate(SIZE, std::ptr::null_mut()).unwrap();
+            (place, since)
+        });
+        places.map(|(place, since)| {
+            segment.give_back(place, SIZE, holders(since), true);
+            let Place::File(offset) = place else { unreachable!("allocated") };
+            offset
+        })
+    }
+
+    fn taken(segment: &Segment) -> u64 {
+        match segment.allocate(SIZE, std::ptr::null_mut()).unwrap().0 {
+            Place::File(offset) => offset,
+            Place::Own(_) => unreachable!("allocated"),
+        }
+    }
+
+    #[test]
+    fn a_range_is_used_again_when_its_own_holders_have_let_go() {
+        let segment = Segment::create(&Config::from_environment().unwrap(), 3).unwrap();
+        let [first, second, third] = three_aside(&segment);
+        assert_eq!([second, third], [first + SIZE as u64, first + 2 * SIZE as u64]);
+        assert_eq!(segment.holders(), [holders(1), holders(2)]);
+        segment.reclaim(|held| held.since == 2);
+        assert_eq!([taken(&segment), taken(&segment)], [first, third + SIZE as u64]);
+        segment.reclaim(|_| false);
+        assert!(segment.holders().is_empty());
+        assert_eq!([taken(&segment), taken(&segment)], [second, third]);
+    }
+
+    #[test]
+    fn what_is_used_again_does_not_count_as_waiting() {
+        let segment = Segment::create(&Config::from_environment().unwrap(), 3).unwrap();
+        let all = segment.ranges().free.end() as usize;
+        let (place, _mapping) = segment.allocate(2 * all, std::ptr::null_mut()).unwrap();
+        segment.give_back(place, 2 * all, holders(1), true);
+        assert!(segment.is_mostly_aside());
+        segment.reclaim(|_| false);
+        assert!(!segment.is_mostly_aside());
+    }
+
+    #[test]
+    fn a_range_that_cannot_be_mapped_is_given_back() {
+        let segment = Segment::create(&Config::from_environment().unwrap(), 3).unwrap();
+        let next = taken(&segment) + SIZE as u64;
+        let used = segment.control().base();
+        assert!(segment.allocate(SIZE, used).is_err(), "something is mapped there");
+        assert_eq!(taken(&segment), next);
+    }
+}
