@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     llcl_context_t *context = begin(&argc, &argv, (llcl_config_t)LLCL_CONFIG_INIT);
     uint32_t rank = llcl_rank(context), size = llcl_size(context);
     size_t links = argument(argc, argv, 1, 10000);
-    llcl_remote_t *everybody = calloc(size, sizeof *everybody);
+    llcl_remote_t *everybody = zeroed(size, sizeof *everybody);
     llcl_region_t *region;
     LLCL_CHECK(llcl_region_allocate_shared(context, links * sizeof(struct link), &region, everybody));
     struct link *mine = llcl_region_address(region);
