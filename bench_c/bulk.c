@@ -159,7 +159,7 @@ static void send_new(const bench_world_t *world)
         }
 }
 
-/* The receiver: LONG messages write to two of the buffers, and it pulls BULK ones into the third. */
+/* The receiver: LONG messages write to two of the buffers; it pulls BULK ones into the third. */
 static void check_new(const bench_world_t *world)
 {
     static char expected[CHECKED];

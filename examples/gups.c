@@ -1,6 +1,6 @@
 /* GUPS: random updates of a table that is spread over all ranks, by 4 threads of each rank at the
- * same time. Compared with MPI_Accumulate. Each update is an exclusive or. Each rank checks that its
- * part of the table has all updates, and that the same updates a second time restore it.
+ * same time. Compared with MPI_Accumulate. Each update is an exclusive or. Each rank checks that
+ * its part of the table has all updates, and that the same updates a second time restore it.
  * Run: llcl-run -n 4 ./gups [updates of each thread]; or, with both ways and their rates: mpirun -n
  *      4 ./gups_mpi */
 #include "world.h"
