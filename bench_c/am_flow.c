@@ -133,10 +133,10 @@ static void prepare(const flow_world_t *flows, const flow_t *flow, uint32_t targ
 /* A receiver waits inside the library, where it handles messages. Other ranks sleep. */
 static void pass(const flow_world_t *flows, const flow_t *flow, unsigned ms)
 {
-    if (flow->shape == FLOW_INCAST)
-        llcl_wait_word(flows->world->context, &flows->mine->stop, UINT64_MAX, (int64_t)ms * 1000000);
-    else
+    if (flow->shape != FLOW_INCAST)
         bench_sleep_us(ms * 1000);
+    else if (llcl_wait_word(flows->world->context, &flows->mine->stop, UINT64_MAX, (int64_t)ms * 1000000) != LLCL_ERR_TIMEOUT)
+        bench_die("the wait of %u ms has ended early: %s", ms, llcl_last_error());
 }
 
 static uint64_t snapshot(const flow_world_t *flows, uint64_t (*counts)[FLOW_LANES])

@@ -3,6 +3,7 @@
 #include "am.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define SAMPLES 2000 /* single round trips, for the 99th percentile */
 #define BATCHES 60   /* batches of BATCH round trips, for the median: reading the clock costs a tenth of one */
@@ -89,6 +90,15 @@ static void ask(const bench_world_t *world, form_t form, size_t size, counts_t c
     }
 }
 
+/* One more request: its reply must have the bytes of the other rank, which are not 0. */
+static void verify(const bench_world_t *world, size_t size)
+{
+    memset(answer, 0, sizeof answer);
+    ask(world, FORM_REQUEST, size, (counts_t){0, 0, 1});
+    if (memcmp(answer, bytes, size) != 0)
+        bench_die("am_latency: a reply of %zu bytes has WRONG DATA", size);
+}
+
 /* Collective. */
 static void measure(bench_world_t *world, const bench_options_t *options, form_t form, size_t size)
 {
@@ -115,6 +125,9 @@ static void measure(bench_world_t *world, const bench_options_t *options, form_t
         bench_add(&series, limit / ways, median / ways, p99 / ways);
         bench_add(&against_ring, ring / ways, median / ways, p99 / ways);
     }
+    if (form == FORM_REQUEST && world->rank == 0)
+        verify(world, size);
+    am_fence(world);
     static const char *const limits[2][2] = {{"hand-over", "hand-over + memcpy"}, {"two hand-overs", "two hand-overs + memcpy"}};
     const char *what = form == FORM_PING ? "ping-pong; half round trip" : "request and reply; round trip";
     am_emit(world, what, "ns", 1, size, limits[form][size > AM_HEADER_UP_TO],
@@ -138,6 +151,8 @@ int main(int argc, char **argv)
         bench_die("am_latency: %u ranks, expected 2", world.size);
     am_register(&world, ID_PING, on_ping, &arrived);
     am_register(&world, ID_REQUEST, on_request, &arrived);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (char)(i % 251 + 1);
     am_fence(&world);
     bench_begin(&options, about);
     llcl_stats_t *before = am_stats(&world);

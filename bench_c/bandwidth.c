@@ -50,6 +50,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
         }
         bench_add(&record.series, bench_percentile(limits, PAIRS, 50), bench_percentile(ours, PAIRS, 50), NAN);
     }
+    world_verify(world, op, memory, size, 0);
     bench_emit(&record);
 }
 

@@ -8,6 +8,7 @@
 
 #define LARGEST ((size_t)16 << 20)
 #define PAIRS 2      /* batches of library and limit, in turn, in one repeat */
+#define CHECKED ((size_t)65536) /* bytes of the last messages, whose contents the receiver checks */
 #define PENDING 4096 /* most messages whose read could not be posted at once; LLCL_AM_REQUESTS is not larger */
 
 enum { ID_BULK = 1, ID_LONG, ID_OVER };
@@ -137,6 +138,38 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
             memory == BENCH_MAPPED ? "memcpy" : id == ID_BULK ? "process_vm_readv" : "process_vm_writev", NULL, &series);
 }
 
+/* ---- contents ---- */
+
+static void fill(char *bytes)
+{
+    for (size_t i = 0; i < CHECKED; i++)
+        bytes[i] = (char)(i % 251 + 2);
+}
+
+/* The sender: one more message of each kind, with new contents. */
+static void send_new(const bench_world_t *world)
+{
+    fill(llcl_region_address(world->mapped));
+    fill(world->registered_memory);
+    fill(world->source_memory);
+    for (uint32_t id = ID_BULK; id <= ID_LONG; id++)
+        for (int memory = BENCH_MAPPED; memory <= BENCH_REGISTERED; memory++) {
+            llcl_am_params_t params = message_of(world, id, (bench_memory_t)memory, CHECKED);
+            library(world, &params, CHECKED, 1);
+        }
+}
+
+/* The receiver: LONG messages write to two of the buffers; it pulls BULK ones into the third. */
+static void check_new(const bench_world_t *world)
+{
+    static char expected[CHECKED];
+    fill(expected);
+    if (memcmp(llcl_region_address(world->mapped), expected, CHECKED) != 0 || memcmp(world->registered_memory, expected, CHECKED) != 0)
+        bench_die("bulk: a LONG message has brought WRONG DATA");
+    if (memcmp(world->source_memory, expected, CHECKED) != 0)
+        bench_die("bulk: a BULK message has brought WRONG DATA");
+}
+
 int main(int argc, char **argv)
 {
     static const size_t full[] = {65536, 262144, 1048576, 4194304, LARGEST}, few[] = {65536, 1048576};
@@ -158,10 +191,12 @@ int main(int argc, char **argv)
             for (int memory = BENCH_MAPPED; memory <= BENCH_REGISTERED; memory++)
                 for (int i = 0; i < how_many; i++)
                     measure(&world, &options, id, (bench_memory_t)memory, sizes[i]);
+        send_new(&world);
         llcl_am_params_t last = am_message(world.peer, ID_OVER, NULL, 0);
         am_post(world.context, &last);
     } else {
         serve(&world);
+        check_new(&world);
     }
     llcl_stats_t *after = am_stats(&world);
     bench_note("one buffer on each side, used repeatedly; batches of 64 MiB, up to LLCL_AM_REQUESTS messages under way");

@@ -22,13 +22,16 @@ static peer_row_t *row_of(peers_t *peers, const char *mpi, const char *form, col
     return row;
 }
 
-/* "MPI|mpi-version,NUMBER" */
+/* "MPI|mpi-version,NUMBER", or "MPI|mpi-failed,EXIT CODE" behind rows of which some are missing. */
 static void take_version(peers_t *peers, const char *line)
 {
-    char mpi[16], number[24], text[48];
-    if (sscanf(line, "%15[^|]|mpi-version,%23[^\n]", mpi, number) != 2)
+    char mpi[16], number[24], text[64];
+    if (sscanf(line, "%15[^|]|mpi-version,%23[^\n]", mpi, number) == 2)
+        snprintf(text, sizeof text, "%s %s", mpi, number);
+    else if (sscanf(line, "%15[^|]|mpi-failed,%23[^\n]", mpi, number) == 2)
+        snprintf(text, sizeof text, "%s FAILED (exit code %s)", mpi, number);
+    else
         return;
-    snprintf(text, sizeof text, "%s %s", mpi, number);
     size_t used = strlen(peers->versions);
     if (strstr(peers->versions, text) == NULL)
         snprintf(peers->versions + used, sizeof peers->versions - used, "%s%s", used ? ", " : "", text);

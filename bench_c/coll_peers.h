@@ -19,7 +19,7 @@ typedef struct peer_row {
 typedef struct peers {
     peer_row_t *rows;
     int count;
-    char versions[80]; /* names and versions of the MPIs that ran; empty: none ran */
+    char versions[192]; /* names and versions of the MPIs that ran, and which failed; empty: none ran */
 } peers_t;
 
 /* Collective. Runs `command` (NULL: does nothing) with the arguments for peers/start. Only rank 0

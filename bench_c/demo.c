@@ -61,6 +61,7 @@ static void table(const bench_world_t *world)
     for (int i = BENCH_WRITE; i <= BENCH_FETCH_ADD; i++) {
         bench_op_t op = (bench_op_t)i;
         one_by_one(world, op);
+        world_verify(world, op, BENCH_MAPPED, 8, 0);
         double latency = bench_percentile(t2_t0, ROUNDS, 50) / scale, p99 = bench_percentile(t2_t0, ROUNDS, 99) / scale;
         double post = bench_percentile(t1_t0, ROUNDS, 50) / scale;
         printf("%-10s %12.1f %12.1f %12.1f %14.1f\n", bench_op_name(op), latency, p99, post, millions_a_second(world, op));

@@ -50,8 +50,10 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
         if (kernel) {
             bench_sleep_us(idle_us);
             uint64_t before = bench_ticks();
-            limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, 8, 1);
-            system_call = (double)(bench_ticks() - before) / bench_ticks_per_ns();
+            if (limits_vm_copy(world->peer_process, world->source_memory, world->peer_registered, 8, 1) == 8)
+                system_call = (double)(bench_ticks() - before) / bench_ticks_per_ns();
+            else
+                system_call = NAN; /* the kernel refuses such calls */
         }
         bench_sleep_us(idle_us);
         double ours = once(world, &request, how);
@@ -60,6 +62,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
         bench_add(&record.series, (kernel && !offload ? 0 : wake) + system_call, ours, NAN);
         bench_add(&next.series, wake, bench_percentile(behind + 1, BURST - 1, 50), NAN);
     }
+    world_verify(world, BENCH_WRITE, memory, 8, flags);
     bench_emit(&record);
     bench_emit(&next);
 }

@@ -85,6 +85,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
         library(world, &request, count, &median, &p99);
         bench_add(&record.series, limit, median, p99);
     }
+    world_verify(world, op, memory, size, 0);
     bench_emit(&record);
 }
 

@@ -42,10 +42,7 @@ double limits_memcpy(limits_t *limits, size_t size, unsigned rounds);
 double limits_vm_read(limits_t *limits, size_t size, unsigned rounds);
 /* The plain functions of plain.h on 8 bytes: which = 'w' write, 'r' read, 'f' fetch-add. */
 double limits_plain(limits_t *limits, char which, unsigned rounds);
-double limits_clock_gettime(unsigned rounds);
 double limits_ticks(unsigned rounds);
-double limits_system_call(unsigned rounds);
-double limits_sched_yield(unsigned rounds);
 
 /* One process_vm_readv (write = 0) or process_vm_writev. Returns -1 and sets errno if it fails. */
 ssize_t limits_vm_copy(pid_t process, void *here, void *there, size_t size, int write);

@@ -4,6 +4,8 @@
 #include "limits.h"
 
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static const char *about = "Raw limits of this machine, without the library.";
 static limits_t *limits;
@@ -26,10 +28,31 @@ static double wake_same(unsigned rounds) { return limits_wake(limits, 2000 * rou
 static double plain_w(unsigned rounds) { return limits_plain(limits, 'w', rounds); }
 static double plain_r(unsigned rounds) { return limits_plain(limits, 'r', rounds); }
 static double plain_f(unsigned rounds) { return limits_plain(limits, 'f', rounds); }
-static double gettime(unsigned rounds) { return limits_clock_gettime(rounds); }
 static double ticks(unsigned rounds) { return limits_ticks(rounds); }
-static double system_call(unsigned rounds) { return limits_system_call(rounds); }
-static double yield(unsigned rounds) { return limits_sched_yield(rounds); }
+
+static double gettime(unsigned rounds)
+{
+    uint64_t before = bench_now_ns(), last = before;
+    for (unsigned i = 0; i < rounds; i++)
+        last = bench_now_ns();
+    return (double)(last - before) / rounds;
+}
+
+static double system_call(unsigned rounds)
+{
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        syscall(SYS_getppid);
+    return (double)(bench_now_ns() - before) / rounds;
+}
+
+static double yield(unsigned rounds)
+{
+    uint64_t before = bench_now_ns();
+    for (unsigned i = 0; i < rounds; i++)
+        sched_yield();
+    return (double)(bench_now_ns() - before) / rounds;
+}
 
 static const struct row {
     const char *what;

@@ -214,6 +214,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
             bench_add(&fair[i], NAN, rate.fairness, NAN);
         }
     }
+    world_verify(world, op, BENCH_MAPPED, 8, 0);
     int best = bench_best(rates, how_many);
     for (int r = 0; r < options->repeats; r++)
         bench_add(&to_best, rates[best].ours[r], rates[how_many - 1].ours[r], NAN);

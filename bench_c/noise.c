@@ -87,6 +87,7 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
         double now = compute(options->quick ? 0.1 : 0.5);
         bench_add(&calls.series, count ? *quiet : NAN, now, NAN);
     }
+    world_verify(world, BENCH_WRITE, BENCH_MAPPED, 64, 0);
     if (count == 0)
         *quiet = bench_median(&calls.series);
     bench_emit(&words);

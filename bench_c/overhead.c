@@ -82,6 +82,7 @@ static void measure(bench_world_t *world, const bench_options_t *options, bench_
         bench_add(&ticks.series, limit, median, p99);
         bench_add(&ns.series, limit / rate, median / rate, p99 / rate);
     }
+    world_verify(world, op, memory, 8, flags);
     bench_emit(&ns);
     bench_emit(&ticks);
 }

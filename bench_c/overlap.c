@@ -100,7 +100,7 @@ static void emit_cells(const cell_t *cells, int count, const peers_t *peers)
         const cell_t *cell = &cells[i];
         bench_set_mode(coll_engine_name(cell->engine));
         const char *name = coll_op_name(cell->op), *heap = cell->heap ? "; heap" : "";
-        int asked = cell->size >= 65536 && cell->engine == LLCL_ENGINE_OFFLOAD;
+        int asked = cell->size >= 65536 && cell->engine == LLCL_ENGINE_OFFLOAD && bench_cores() > 1;
         snprintf(what, sizeof what, "%s%s; overlap; all busy", name, heap);
         emit(what, "%", cell->size, NULL, NULL, &cell->full);
         snprintf(what, sizeof what, "%s%s; alone", name, heap);
@@ -144,7 +144,7 @@ static void past_computing(coll_world_t *world, const bench_options_t *options)
             char what[96];
             snprintf(what, sizeof what, "broadcast; all compute; %s", names[completed]);
             bench_set_mode("offload");
-            emit(what, "us", sizes[s], NULL, completed && sizes[s] <= 1024 ? "value<=5" : NULL, &offload);
+            emit(what, "us", sizes[s], NULL, completed && sizes[s] <= 1024 && bench_cores() > 1 ? "value<=5" : NULL, &offload);
             bench_set_mode("thread");
             emit(what, "us", sizes[s], "engine offload", NULL, &both);
         }
@@ -200,6 +200,8 @@ int main(int argc, char **argv)
     past_computing(&world, &options);
     waiting(&world, &options);
     bench_note("all compute: from the root's start; the main threads never call the library until the data is at the other rank");
+    if (bench_cores() < 2)
+        bench_note("one core only: no core is left for the library's threads, so the rows of overlap say nothing and have no target");
     bench_end();
     coll_close(&world);
     peers_free(&peers);

@@ -194,6 +194,44 @@ static double one_by_one(const bench_world_t *world, size_t size)
     return since(begin, BOXES / 10);
 }
 
+/* New contents for the pieces, which the next calls must bring to the peer. */
+static void renew(const bench_world_t *world)
+{
+    static int turn = 1;
+    memset(world->source_memory, ++turn, MANY * STRIDE);
+}
+
+static void verify(const bench_world_t *world, const char *what, size_t size, size_t pieces)
+{
+    bench_check(llcl_flush(world->context, world->peer), "llcl_flush");
+    for (size_t piece = 0; piece < pieces; piece++)
+        if (memcmp(world->mapped_pointer + piece * STRIDE, world->source_memory + piece * STRIDE, size) != 0)
+            bench_die("single: WRONG DATA by %s, piece %zu", what, piece);
+}
+
+/* Not over a wire, where `mapped_pointer` is no memory of the peer. `lists`: of 48 bytes. */
+static void verify_all(const bench_world_t *world, lists_t *lists)
+{
+    if (world->behind_wire)
+        return;
+    renew(world);
+    puts_inline(world);
+    verify(world, "llcl_window_put64", 8, 1);
+    for (int blocking = 0; blocking < 2; blocking++) {
+        renew(world);
+        writes(world, blocking);
+        verify(world, blocking ? "llcl_write" : "llcl_try_write_async", 8, 1);
+    }
+    for (size_t pieces = PIECES; pieces <= MANY; pieces *= 8) {
+        renew(world);
+        boxes(world, BENCH_MAPPED, 48, pieces);
+        verify(world, "llcl_write_strided", 48, pieces);
+    }
+    renew(world);
+    listed(world, lists);
+    verify(world, "llcl_writev", 48, PIECES);
+}
+
 static void emit(const bench_world_t *world, const char *what, const char *limit, const char *target, size_t size, uint64_t count,
                  const bench_series_t *series)
 {
@@ -234,6 +272,7 @@ int main(int argc, char **argv)
             bench_add(&list_large, listed_by_hand(&lists), listed(&world, &lists), NAN);
             bench_add(&message, one_by_one(&world, 8), boxes(&world, BENCH_REGISTERED, 8, PIECES), NAN);
         }
+        verify_all(&world, &lists);
         bench_begin(&options, about);
         emit(&world, "put; llcl_inline.h", "inlined store", "ratio<=1.3", 8, CALLS, &window);
         emit(&world, "put; a call", "inlined store", NULL, 8, CALLS, &put);

@@ -188,6 +188,48 @@ plain_params_t world_plain(const bench_world_t *world, size_t offset, size_t siz
                             .remote_offset = offset, .size = size, .operand = 1};
 }
 
+/* Copies the beginning of the peer's buffer to `bytes`, or back. */
+static void peer_bytes(const bench_world_t *world, bench_memory_t memory, int is_write, void *bytes, size_t size)
+{
+    if (!world->behind_wire && memory == BENCH_MAPPED) {
+        memcpy(is_write ? world->mapped_pointer : bytes, is_write ? bytes : world->mapped_pointer, size);
+    } else if (world->behind_wire ||
+               limits_vm_copy(world->peer_process, bytes, world->peer_registered, size, is_write) != (ssize_t)size) {
+        bench_request_t request = world_request(world, is_write ? BENCH_WRITE : BENCH_READ, memory, 0, size, llcl_no_completion(), 0);
+        if (is_write)
+            request.as.write.source = llcl_local_address(bytes);
+        else
+            request.as.read.destination = llcl_local_address(bytes);
+        bench_check(is_write ? llcl_write(world->context, &request.as.write) : llcl_read(world->context, &request.as.read), "peer_bytes");
+    }
+}
+
+void world_verify(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t size, uint32_t flags)
+{
+    static unsigned char turn;
+    unsigned char *bytes = malloc(size);
+    uint64_t before = 0, after = 0;
+    if (bytes == NULL)
+        bench_die("no memory for %zu bytes", size);
+    turn++;
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(i + (i >> 8) + turn);
+    if (op == BENCH_WRITE)
+        memcpy(world->source_memory, bytes, size);
+    else
+        peer_bytes(world, memory, 1, bytes, size);
+    bench_request_t request = world_request(world, op, memory, 0, size, llcl_no_completion(), flags);
+    bench_post(world->context, op, &request);
+    bench_check(llcl_flush(world->context, world->peer), "llcl_flush");
+    memcpy(&before, bytes, sizeof before); /* no size is below 8 */
+    peer_bytes(world, memory, 0, &after, sizeof after);
+    if (op == BENCH_WRITE)
+        peer_bytes(world, memory, 0, bytes, size);
+    if (memcmp(world->source_memory, bytes, size) != 0 || after != before + (op == BENCH_FETCH_ADD))
+        bench_die("a %s of %zu bytes has moved WRONG DATA", bench_op_name(op), size);
+    free(bytes);
+}
+
 double world_gigabytes(size_t size, size_t count, uint64_t ns) { return (double)size * (double)count / (double)ns; }
 
 double world_copies(const bench_world_t *world, int is_write, bench_memory_t memory, size_t size, size_t count)

@@ -105,6 +105,11 @@ static inline __attribute__((always_inline)) void bench_post(llcl_context_t *con
         bench_check(status, "bench_post");
 }
 
+/* Makes one more request with new contents, and ends the program if the bytes, or the word and its
+ * old value, are not where they belong. Reads the peer's memory without the library where it
+ * can. */
+void world_verify(const bench_world_t *world, bench_op_t op, bench_memory_t memory, size_t size, uint32_t flags);
+
 static inline __attribute__((always_inline)) int bench_plain(bench_op_t op, const plain_params_t *params)
 {
     switch (op) {

@@ -14,10 +14,13 @@ struct chase {
     llcl_context_t *context;
     struct link link; /* the last link read */
     size_t left;
-    uint64_t sum, done; /* the sum of the links' numbers; 1 when the list has ended */
+    uint64_t sum;
+    uint64_t word; /* 1 when the list has ended, or a read was refused */
+    int refused;
 };
 
-static void read_next(struct chase *chase);
+typedef llcl_status_t post(llcl_context_t *context, const llcl_read_params_t *read);
+static void read_next(struct chase *chase, post by);
 
 static void arrived(void *data, llcl_status_t status)
 {
@@ -25,21 +28,24 @@ static void arrived(void *data, llcl_status_t status)
     LLCL_CHECK(status);
     chase->sum += chase->link.index;
     if (--chase->left > 0)
-        read_next(chase);
+        read_next(chase, llcl_try_read_async);
 }
 
-/* A callback must not block, so it uses a try function, and repeats it while the queue is full. The
- * last read sets the word on which the main thread sleeps. */
-static void read_next(struct chase *chase)
+/* A callback must not block, so it uses a try function, and leaves a read that is refused to the
+ * main thread. If it repeated the read, it could wait for itself: the queue is not emptied before
+ * the callback returns. The last read sets the word on which the main thread sleeps. */
+static void read_next(struct chase *chase, post by)
 {
     llcl_read_params_t read = {.peer = chase->link.peer, .source = chase->link.next, .size = sizeof chase->link,
         .destination = llcl_local_address(&chase->link),
-        .on_complete = chase->left > 1 ? llcl_callback(arrived, chase) : llcl_store_on(&chase->done)};
-    llcl_status_t answer;
-    do
-        answer = llcl_try_read_async(chase->context, &read);
-    while (answer > 0);
-    LLCL_CHECK(answer);
+        .on_complete = chase->left > 1 ? llcl_callback(arrived, chase) : llcl_store_on(&chase->word)};
+    llcl_status_t answer = by(chase->context, &read);
+    if (answer > 0) {
+        chase->refused = 1;
+        __atomic_store_n(&chase->word, 1, __ATOMIC_RELEASE);
+    } else {
+        LLCL_CHECK(answer);
+    }
 }
 
 int main(int argc, char **argv)
@@ -47,7 +53,7 @@ int main(int argc, char **argv)
     llcl_context_t *context = begin(&argc, &argv, (llcl_config_t)LLCL_CONFIG_INIT);
     uint32_t rank = llcl_rank(context), size = llcl_size(context);
     size_t links = argument(argc, argv, 1, 10000);
-    llcl_remote_t *everybody = calloc(size, sizeof *everybody);
+    llcl_remote_t *everybody = zeroed(size, sizeof *everybody);
     llcl_region_t *region;
     LLCL_CHECK(llcl_region_allocate_shared(context, links * sizeof(struct link), &region, everybody));
     struct link *mine = llcl_region_address(region);
@@ -67,8 +73,11 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_barrier(context));
     struct chase chase = {.context = context, .left = links, .link = {everybody[rank], rank, 0}};
     double start = seconds();
-    read_next(&chase);
-    LLCL_CHECK(llcl_wait_word(context, &chase.done, 1, -1));
+    do {
+        chase.word = 0, chase.refused = 0;
+        read_next(&chase, llcl_read_async);
+        LLCL_CHECK(llcl_wait_word(context, &chase.word, 1, -1));
+    } while (chase.refused);
     double took = (seconds() - start) / (double)links;
     const char *wrong = chase.sum + chase.link.index == expected ? NULL : "another sum by the library";
     LLCL_CHECK(llcl_barrier(context));

@@ -1,12 +1,14 @@
 /* GUPS: random updates of a table that is spread over all ranks, by 4 threads of each rank at the
- * same time. Compared with MPI_Accumulate. Each update is an exclusive or, so the same updates a
- * second time must restore the table.
+ * same time. Compared with MPI_Accumulate. Each update is an exclusive or. Each rank checks that
+ * its part of the table has all updates, and that the same updates a second time restore it.
  * Run: llcl-run -n 4 ./gups [updates of each thread]; or, with both ways and their rates: mpirun -n
  *      4 ./gups_mpi */
 #include "world.h"
 #include <pthread.h>
 
 enum { THREADS = 4, WORDS = 1 << 16 }; /* threads and words of each rank */
+
+static const uint64_t SEED = 88172645463325252u; /* of the first thread */
 
 static llcl_context_t *context;
 static llcl_remote_t *tables;
@@ -22,7 +24,7 @@ static uint64_t next(uint64_t x) /* Marsaglia's xorshift */
 /* The updates of one thread. `which`: its number among the threads of all ranks. */
 static void *by_llcl(void *which)
 {
-    uint64_t x = 88172645463325252u + (uintptr_t)which, all = (uint64_t)llcl_size(context) * WORDS;
+    uint64_t x = SEED + (uintptr_t)which, all = (uint64_t)llcl_size(context) * WORDS;
     for (size_t i = 0; i < updates; i++) {
         x = next(x);
         llcl_atomic_params_t change = {.peer = (uint32_t)(x % all / WORDS), .op = LLCL_OP_XOR, .type = LLCL_TYPE_U64, .operand = x,
@@ -38,7 +40,7 @@ static MPI_Win window;
 
 static void *by_mpi(void *which)
 {
-    uint64_t x = 88172645463325252u + (uintptr_t)which, all = (uint64_t)llcl_size(context) * WORDS;
+    uint64_t x = SEED + (uintptr_t)which, all = (uint64_t)llcl_size(context) * WORDS;
     enum { BATCH = 1024 };
     static uint64_t operands[THREADS][BATCH]; /* MPI reads them until the flush */
     uint64_t *operand = operands[(uintptr_t)which % THREADS];
@@ -57,13 +59,33 @@ static void meet_by_llcl(void) { LLCL_CHECK(llcl_barrier(context)); }
 #ifdef WITH_MPI
 /* The ranks must wait inside MPI, since ranks that wait inside the library would not make progress
  * for MPI. */
-static void meet_by_mpi(void) { MPI_Barrier(MPI_COMM_WORLD); }
+static void meet_by_mpi(void) { MPI_Barrier(MPI_COMM_WORLD), MPI_Win_sync(window); }
 #endif
 
-/* Runs all threads of all ranks twice, which restores `table`. Returns million updates a second. */
-static double run(void *way(void *), void meet(void))
+/* Whether this rank's part of the table has all updates of all ranks, once. */
+static int has_updates(const uint64_t *table)
+{
+    static uint64_t expected[WORDS];
+    uint64_t all = (uint64_t)llcl_size(context) * WORDS;
+    for (uint64_t i = 0; i < WORDS; i++)
+        expected[i] = i;
+    for (uint64_t thread = 0; thread < (uint64_t)llcl_size(context) * THREADS; thread++) {
+        uint64_t x = SEED + thread;
+        for (size_t i = 0; i < updates; i++) {
+            x = next(x);
+            if (x % all / WORDS == llcl_rank(context))
+                expected[x % WORDS] ^= x;
+        }
+    }
+    return memcmp(table, expected, sizeof expected) == 0;
+}
+
+/* Runs all threads of all ranks twice, which restores `table`. Returns million updates a second, or
+ * 0 if updates were lost. */
+static double run(void *way(void *), void meet(void), const uint64_t *table)
 {
     double start, took = 0;
+    int lost = 0;
     for (int round = 0; round < 2; round++) {
         pthread_t threads[THREADS];
         meet();
@@ -75,8 +97,9 @@ static double run(void *way(void *), void meet(void))
             pthread_join(threads[t], NULL);
         meet();
         took += seconds() - start;
+        lost |= round == 0 && !has_updates(table);
     }
-    return 2e-6 * THREADS * (double)updates * llcl_size(context) / took;
+    return lost ? 0 : 2e-6 * THREADS * (double)updates * llcl_size(context) / took;
 }
 
 static int is_as_it_was(const uint64_t *table)
@@ -91,15 +114,15 @@ int main(int argc, char **argv)
 {
     context = begin(&argc, &argv, (llcl_config_t)LLCL_CONFIG_INIT);
     updates = argument(argc, argv, 1, 10000);
-    tables = calloc(llcl_size(context), sizeof *tables);
+    tables = zeroed(llcl_size(context), sizeof *tables);
     llcl_region_t *region;
     const char *wrong = NULL;
     LLCL_CHECK(llcl_region_allocate_shared(context, WORDS * sizeof(uint64_t), &region, tables));
     uint64_t *table = llcl_region_address(region);
     for (uint64_t i = 0; i < WORDS; i++)
         table[i] = i;
-    double rate = run(by_llcl, meet_by_llcl);
-    if (!is_as_it_was(table))
+    double rate = run(by_llcl, meet_by_llcl, table);
+    if (rate == 0 || !is_as_it_was(table))
         wrong = "updates by the library were lost";
     if (llcl_rank(context) == 0)
         printf("gups: %" PRIu32 " ranks of %d threads: %.2f million updates a second by the library", llcl_size(context), THREADS, rate);
@@ -109,9 +132,8 @@ int main(int argc, char **argv)
     for (uint64_t i = 0; i < WORDS; i++)
         table[i] = i;
     MPI_Win_sync(window);
-    double by_accumulate = run(by_mpi, meet_by_mpi);
-    MPI_Win_sync(window);
-    if (!is_as_it_was(table))
+    double by_accumulate = run(by_mpi, meet_by_mpi, table);
+    if (by_accumulate == 0 || !is_as_it_was(table))
         wrong = "updates by MPI were lost";
     MPI_Win_unlock_all(window);
     MPI_Win_free(&window);

@@ -121,7 +121,7 @@ int main(int argc, char **argv)
     llcl_region_t *region;
     double *whole[2];
     size_t all = (down * n + 2) * (across * n + 2);
-    whole[0] = calloc(all, sizeof(double)), whole[1] = calloc(all, sizeof(double)), blocks = calloc(size, sizeof *blocks);
+    whole[0] = zeroed(all, sizeof(double)), whole[1] = zeroed(all, sizeof(double)), blocks = zeroed(size, sizeof *blocks);
     LLCL_CHECK(llcl_region_allocate_shared(context, (2 * cells + 8 * n + 8) * sizeof(double), &region, blocks));
     mine = llcl_region_address(region);
     for (size_t i = 1; i <= down * n; i++)

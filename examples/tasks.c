@@ -6,6 +6,7 @@
 #include "world.h"
 
 enum { STEAL = 1, MOST = 32, DEPTH = 4 }; /* the handler's id; the most tasks in a reply; tasks with fewer rows than this make new tasks */
+enum { QUEENS = 31 }; /* the most: a row of the board is the bits of a uint32_t */
 
 struct task { /* the number of occupied rows; bits of the columns and diagonals that are attacked in the next row */
     uint32_t row, columns, left, right;
@@ -94,8 +95,8 @@ int main(int argc, char **argv)
     config.am_handlers = LLCL_AM_HANDLERS_POLLED;
     context = begin(&argc, &argv, config);
     uint32_t rank = llcl_rank(context), size = llcl_size(context), victim = rank;
-    n = (uint32_t)argument(argc, argv, 1, 10);
-    boards = calloc(size, sizeof *boards);
+    n = (uint32_t)argument_up_to(QUEENS, argc, argv, 1, 10);
+    boards = zeroed(size, sizeof *boards);
     llcl_region_t *region;
     LLCL_CHECK(llcl_region_allocate_shared(context, sizeof(struct board), &region, boards));
     struct board *board = llcl_region_address(region);

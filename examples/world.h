@@ -62,18 +62,34 @@ static inline double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* Like calloc(), and ends the program if there is no memory. */
+static inline void *zeroed(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (memory == NULL) {
+        fprintf(stderr, "no memory for %zu times %zu bytes\n", count, size);
+        exit(1);
+    }
+    return memory;
+}
+
 /* The n-th argument, or its default. */
-static inline size_t argument(int argc, char **argv, int n, size_t by_default)
+static inline size_t argument_up_to(long most, int argc, char **argv, int n, size_t by_default)
 {
     if (argc <= n)
         return by_default;
     char *end;
     long number = strtol(argv[n], &end, 10);
-    if (*end != 0 || number < 1 || number > 1 << 24) {
-        fprintf(stderr, "%s: argument %d is %s, expected 1 to %d\n", argv[0], n, argv[n], 1 << 24);
+    if (*end != 0 || number < 1 || number > most) {
+        fprintf(stderr, "%s: argument %d is %s, expected 1 to %ld\n", argv[0], n, argv[n], most);
         exit(2);
     }
     return (size_t)number;
+}
+
+static inline size_t argument(int argc, char **argv, int n, size_t by_default)
+{
+    return argument_up_to(1 << 24, argc, argv, n, by_default);
 }
 
 #endif

@@ -35,7 +35,8 @@ def _declarations(header):
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S).replace("\\\n", " ")
     constants = re.findall(r"^#define (LLCL_\w+) \(?(-?\d+)u?\)?[ \t]*$", text, flags=re.M)
     text = re.sub(r'^#.*$|^extern "C" \{$|^\}$', "", text, flags=re.M)
-    return text, {name: int(value) for name, value in constants}
+    bits = re.findall(r"^#define (LLCL_\w+) \(\(uint64_t\)(\d+) << (\d+)\)[ \t]*$", header, flags=re.M)
+    return text, {name: int(value) for name, value in constants} | {name: int(value) << int(shift) for name, value, shift in bits}
 
 
 _here = os.path.dirname(os.path.abspath(__file__))

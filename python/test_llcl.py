@@ -2,6 +2,7 @@
 import llcl
 import numpy
 
+assert llcl.LLCL_WORD_FAILED == 1 << 63
 with llcl.init() as me:
     mine, everybody = me.allocate_shared(8, numpy.float64)
     mine[:] = me.rank + numpy.arange(8) / 8

@@ -51,7 +51,7 @@ const GROUPS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "Memory",
-        "`bench_c/run --only \"memory bandwidth\"`: bytes for each peer and plan, bandwidth against size",
+        "`bench_c/run --only \"memory bandwidth\"`: bytes for each peer, bandwidth against size",
         &[
             "coll/arena",
             "transport/memory/segment",

@@ -103,6 +103,25 @@ static void their_fetch_and_op(uint64_t *word)
     MPI_Win_flush(1, window);
 }
 
+void must(int right, const char *what)
+{
+    if (!right) {
+        fprintf(stderr, "mpi_wire: WRONG DATA by %s\n", what);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+}
+
+/* Rank 0: the measured operations must do what they should. */
+static void verify(void)
+{
+    uint64_t word = 0x0123456789abcdef, before = 0, after = 0, none = 0;
+    our_write(&word);
+    our_fetch_add(&before);
+    our_read(&after);
+    must(before == word && after == word + 1, "a write, a fetch and add, and a read of 8 bytes");
+    our_write(&none);
+}
+
 /* The median time of a call, in microseconds. */
 double latency(void (*call)(uint64_t *))
 {
@@ -370,6 +389,8 @@ int main(int argc, char **argv)
         printf("%.*s; libllcl %s\n", (int)strcspn(version, "\n,"), version, llcl_version_string());
         printf("%-34s %10s %10s %-6s %6s\n", "", "libllcl", "MPI", "", "ratio");
     }
+    if (rank == 0)
+        verify();
     computing(rank);
     if (rank == 0) {
         measure();

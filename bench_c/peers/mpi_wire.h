@@ -14,6 +14,7 @@ double now(void);
 void meet(void);
 int by_size(const void *a, const void *b);
 llcl_read_params_t read_of(void *where, size_t size);
+void must(int right, const char *what); /* otherwise it ends the job */
 void row(const char *what, double ours, double theirs, const char *unit, const char *whose);
 double latency(void (*call)(uint64_t *));
 void our_read(uint64_t *word);

@@ -4,7 +4,7 @@ set logscale x 2
 set xlabel 'ranks of the world'
 set ylabel 'MiB'
 set format x '%g'
-set yrange [0:17]
+set yrange [0:17<*]
 
 plot for [i=1:3] rows('rank resident', word(modes, i)) using 6:($12/1024) with linespoints lw 2 pt 7 lc rgb color(i) title word(modes, i), \
      for [i=1:3] rows('rank resident; own memory', word(modes, i)) using 6:($12/1024) with linespoints dt 3 lw 2 pt 6 lc rgb color(i) title word(modes, i) . ', own memory', \

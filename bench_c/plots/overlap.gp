@@ -4,7 +4,7 @@ set logscale x
 set xrange [700:3e7]
 set xlabel 'bytes'
 set ylabel 'per cent hidden'
-set yrange [-3:103]
+set yrange [*<-3:103<*]
 set key below maxrows 3 samplen 1.5 font ',9'
 set bmargin 7
 set multiplot layout 2,2
