@@ -14,13 +14,10 @@ struct chase {
     llcl_context_t *context;
     struct link link; /* the last link read */
     size_t left;
-    uint64_t sum;
-    uint64_t word; /* 1 when the list has ended, or a read was refused */
-    int refused;
+    uint64_t sum, done; /* the sum of the links' numbers; 1 when the list has ended */
 };
 
-typedef llcl_status_t post(llcl_context_t *context, const llcl_read_params_t *read);
-static void read_next(struct chase *chase, post by);
+static void read_next(struct chase *chase);
 
 static void arrived(void *data, llcl_status_t status)
 {
@@ -28,24 +25,18 @@ static void arrived(void *data, llcl_status_t status)
     LLCL_CHECK(status);
     chase->sum += chase->link.index;
     if (--chase->left > 0)
-        read_next(chase, llcl_try_read_async);
+        read_next(chase);
 }
 
-/* A callback must not block, so it uses a try function, and leaves a read that is refused to the
- * main thread. If it repeated the read, it could wait for itself: the queue is not emptied before
- * the callback returns. The last read sets the word on which the main thread sleeps. */
-static void read_next(struct chase *chase, post by)
+/* A callback must not block, so it uses a try function, and must not repeat a refused call: the
+ * library may wait for the callback to return. With LLCL_FLAG_PARK the library keeps a read for which
+ * there is no room, and posts it later. The last read sets the word on which the main thread sleeps. */
+static void read_next(struct chase *chase)
 {
     llcl_read_params_t read = {.peer = chase->link.peer, .source = chase->link.next, .size = sizeof chase->link,
-        .destination = llcl_local_address(&chase->link),
-        .on_complete = chase->left > 1 ? llcl_callback(arrived, chase) : llcl_store_on(&chase->word)};
-    llcl_status_t answer = by(chase->context, &read);
-    if (answer > 0) {
-        chase->refused = 1;
-        __atomic_store_n(&chase->word, 1, __ATOMIC_RELEASE);
-    } else {
-        LLCL_CHECK(answer);
-    }
+        .destination = llcl_local_address(&chase->link), .flags = LLCL_FLAG_PARK,
+        .on_complete = chase->left > 1 ? llcl_callback(arrived, chase) : llcl_store_on(&chase->done)};
+    LLCL_CHECK(llcl_try_read_async(chase->context, &read));
 }
 
 int main(int argc, char **argv)
@@ -73,11 +64,8 @@ int main(int argc, char **argv)
     LLCL_CHECK(llcl_barrier(context));
     struct chase chase = {.context = context, .left = links, .link = {everybody[rank], rank, 0}};
     double start = seconds();
-    do {
-        chase.word = 0, chase.refused = 0;
-        read_next(&chase, llcl_read_async);
-        LLCL_CHECK(llcl_wait_word(context, &chase.word, 1, -1));
-    } while (chase.refused);
+    read_next(&chase);
+    LLCL_CHECK(llcl_wait_word(context, &chase.done, 1, -1));
     double took = (seconds() - start) / (double)links;
     const char *wrong = chase.sum + chase.link.index == expected ? NULL : "another sum by the library";
     LLCL_CHECK(llcl_barrier(context));

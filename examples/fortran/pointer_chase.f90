@@ -24,31 +24,19 @@ contains
     type(c_ptr), value :: data
     integer(c_int32_t), value :: status
     type(follower_t), pointer :: me
+    type(llcl_completion_t) :: then
+    integer(c_int32_t) :: answer
     if (status /= LLCL_OK) error stop 'a read failed'
     call c_f_pointer(data, me)
     me%sum = me%sum + me%link%value
     me%left = me%left - 1
     me%peer = mod(me%peer + 1, me%size)
-    call read_next(me, .false.)
-  end subroutine
-
-  ! A callback must not block (waits = .false.). It leaves a read that is refused to the main
-  ! program: if it repeated the read, it could wait for itself, since the queue is not emptied
-  ! before the callback returns.
-  recursive subroutine read_next(me, waits)
-    type(follower_t), pointer, intent(in) :: me
-    logical, intent(in) :: waits
-    type(llcl_completion_t) :: then
-    integer(c_int32_t) :: answer
-    then = llcl_callback(c_funloc(arrived), c_loc(me))
+    then = llcl_callback(c_funloc(arrived), data)
     if (me%left == 1) then = llcl_store_on(me%done) ! the main program sleeps on this word
-    if (waits) then
-      call llcl_read_async(me%context, me%peer, me%link%next, me%link, then, status=answer)
-    else
-      call llcl_try_read_async(me%context, me%peer, me%link%next, me%link, then, status=answer)
-    end if
-    if (answer < 0) error stop 'a read failed'
-    if (answer > 0) me%done = 2
+    ! A callback must not repeat a refused call: the library may wait for the callback to return. With
+    ! LLCL_FLAG_PARK the library keeps a read for which there is no room, and posts it later.
+    call llcl_try_read_async(me%context, me%peer, me%link%next, me%link, then, flags=LLCL_FLAG_PARK, status=answer)
+    if (answer /= LLCL_OK) error stop 'a read was refused'
   end subroutine
 end module chase
 
@@ -56,7 +44,6 @@ program pointer_chase
   use chase
   implicit none
   type(link_t), pointer :: mine(:)
-  type(follower_t), pointer :: me
   type(llcl_region_t) :: region
   type(llcl_remote_t), allocatable :: everybody(:)
   integer :: i, right
@@ -74,14 +61,9 @@ program pointer_chase
 
   follower%peer = right
   call llcl_connect(follower%context, count=0)
-  me => follower
-  me%link%next = everybody(right)
-  do
-    me%done = 0 ! 1: the list has ended; 2: a read was refused
-    call read_next(me, .true.)
-    call llcl_wait_word(me%context, me%done, 1_c_int64_t, -1_c_int64_t)
-    if (me%done == 1) exit
-  end do
+  call llcl_read_async(follower%context, right, everybody(right), follower%link, &
+      llcl_callback(c_funloc(arrived), c_loc(follower)))
+  call llcl_wait_word(follower%context, follower%done, 1_c_int64_t, -1_c_int64_t)
   print '(a, i0, a, i0, a, i0)', 'rank ', llcl_rank(follower%context), ' followed ', links, ' links, sum ', &
       follower%sum + follower%link%value
   call llcl_finalize(follower%context)
