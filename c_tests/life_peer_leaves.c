@@ -17,6 +17,7 @@ static void run(llcl_context_t *context)
     region_make(context, ALLOCATED, 4096, &mine);
     CHECK_OK(llcl_peer_alive(context, last));
     CHECK_STATUS(llcl_peer_alive(context, last + 1), LLCL_ERR_INVALID);
+    CHECK_OK(llcl_connect(context, NULL, 0));
     fence(context);
     if (llcl_rank(context) == last)
         _exit(0);
