@@ -65,6 +65,10 @@ static void query(llcl_context_t *context, const struct shared *target, uint32_t
     CHECK_STATUS(llcl_atomic_query(context, peer, target->remote[peer], LLCL_OP_ADD, LLCL_TYPE_U64,
                                    NULL),
                  LLCL_ERR_INVALID);
+    CHECK_STATUS(llcl_atomic_query(context, peer, llcl_at(target->remote[peer], 4), LLCL_OP_ADD,
+                                   LLCL_TYPE_U64, &info),
+                 LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "offset is 4, expected ") != NULL);
     CHECK_STATUS(llcl_atomic_query(context, llcl_size(context), target->remote[peer], LLCL_OP_ADD,
                                    LLCL_TYPE_U64, &info),
                  LLCL_ERR_INVALID);

@@ -53,6 +53,10 @@ static void run(llcl_context_t *context)
         params.on_complete = llcl_store_on(&word);
     CHECK_STATUS(llcl_allreduce(&params), LLCL_ERR_INVALID);
     params.on_complete = llcl_no_completion();
+    params.flags = wrong ? 8 : 0;
+    CHECK_STATUS(llcl_allreduce(&params), LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), wrong ? "flags has 0x8," : "rank 1") != NULL);
+    params.flags = 0;
     CHECK_OK(llcl_allreduce(&params));
     v_form(team, wrong);
     CHECK_OK(llcl_team_barrier(team));

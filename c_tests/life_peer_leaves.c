@@ -30,6 +30,7 @@ static void run(llcl_context_t *context)
     CHECK_OK(llcl_peer_alive(context, last));
     CHECK_STATUS(llcl_peer_alive(context, last + 1), LLCL_ERR_INVALID);
     store(context, last, &used);
+    CHECK_OK(llcl_connect(context, NULL, 0));
     fence(context);
     if (llcl_rank(context) == last)
         _exit(0);
@@ -37,6 +38,9 @@ static void run(llcl_context_t *context)
     while (llcl_peer_alive(context, last) == LLCL_OK && now_ns() < end)
         usleep(100);
     CHECK_STATUS(llcl_peer_alive(context, last), LLCL_ERR_PEER_DEAD);
+    /* Also if this rank has contacted it before. */
+    CHECK_STATUS(llcl_connect(context, &last, 1), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_connect(context, NULL, 0), LLCL_ERR_PEER_DEAD);
     wild.peer = last;
     wild.local = llcl_region_local(mine.region, 0);
     wild.memory = mine.words + 1;

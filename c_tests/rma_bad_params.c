@@ -103,10 +103,23 @@ static void on_local_too(llcl_context_t *context, const struct wild *wild)
     signal.signal_op = LLCL_SIGNAL_ADD;
     signal.signal.offset += 4;
     EACH_TIER(write_signal, signal, LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "signal: offset is ") != NULL);
     signal.signal.offset -= 4;
     signal.reserved = 1;
     EACH_TIER(write_signal, signal, LLCL_ERR_INVALID);
     CHECK_EQUAL(word_get(&word), 0);
+    /* Of several addresses the sentence names the wrong one, and it has the caller's flags. */
+    signal.reserved = 0;
+    signal.signal.key = 0;
+    EACH_TIER(write_signal, signal, LLCL_ERR_KEY);
+    CHECK(strstr(llcl_last_error(), "signal: key 0x0 ") != NULL);
+    write.on_complete = llcl_no_completion();
+    write.source.offset = 5000;
+    CHECK_STATUS(llcl_write(context, &write), LLCL_ERR_RANGE);
+    CHECK(strstr(llcl_last_error(), "local offset 5000 ") != NULL);
+    write.flags = 8;
+    CHECK_STATUS(llcl_write(context, &write), LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "flags is 0x8,") != NULL);
     /* Nor one that does nothing but is malformed. */
     read.on_complete.reserved = 1;
     CHECK_STATUS(llcl_read(context, &read), LLCL_ERR_INVALID);

@@ -126,7 +126,7 @@ static void in_callback(void *data, llcl_status_t status)
 static void refused(llcl_context_t *context)
 {
     uint64_t word = 5;
-    llcl_awaited_t it = LLCL_AWAITED_INIT, both[2] = {LLCL_AWAITED_INIT, LLCL_AWAITED_INIT};
+    llcl_awaited_t it = LLCL_AWAITED_INIT, both[2];
     uint32_t which = 77;
     it.word = &word;
     it.at_least = 6;
@@ -143,12 +143,16 @@ static void refused(llcl_context_t *context)
     it.peer = llcl_size(context);
     CHECK_STATUS(llcl_wait_any(context, &it, 1, 0, 0, &which), LLCL_ERR_INVALID);
     CHECK(strstr(llcl_last_error(), "peer is 2") != NULL);
+    both[0] = both[1] = it;
+    both[0].flags = 0;
+    CHECK_STATUS(llcl_wait_any(context, both, 2, 0, 0, &which), LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "words[1].peer is 2") != NULL);
     it.flags = 0;
     it.word = (uint64_t *)(void *)((char *)&word + 4);
     CHECK_STATUS(llcl_wait_any(context, &it, 1, 0, 0, &which), LLCL_ERR_INVALID);
     CHECK(strstr(llcl_last_error(), "words[0].word") != NULL);
+    both[0] = both[1] = it;
     both[0].word = &word;
-    both[1].word = it.word;
     CHECK_STATUS(llcl_wait_any(context, both, 2, 0, 0, &which), LLCL_ERR_INVALID);
     CHECK(strstr(llcl_last_error(), "words[1].word") != NULL);
     it.word = NULL;

@@ -55,7 +55,10 @@
  *   mapping takes some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without
  *   waiting, while the contact goes on in the background; other functions that need the peer wait.
  *   A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the
- *   counter of a share. llcl_connect contacts peers beforehand.
+ *   counter of a share. llcl_connect contacts peers beforehand. If a contact fails, each function
+ *   that needs it answers LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM (the peer's memory cannot be
+ *   mapped), or LLCL_ERR_UNSUPPORTED (the peer runs on another node, and there is no network). The
+ *   next call contacts the peer again.
  * - Threads. Any thread may call any function at any time, except where the function's text says
  *   otherwise. No panic leaves the library; there is no process-wide state to set up, no signal
  *   handler and no constructor.
@@ -1749,11 +1752,11 @@ typedef struct llcl_atomic_params_t {
  * `context`: a live context. `peer`: the owner of the word, a rank below llcl_size. `target`: the
  * word. `op` and `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its
  * struct_size set; filled.
- * LLCL_OK, also if the type does not have the operation; LLCL_ERR_INVALID: NULL, or no such peer,
- * operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word; LLCL_ERR_PEER_DEAD: the
- * peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
- * LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
- * callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
+ * LLCL_OK, also if the type does not have the operation; LLCL_ERR_INVALID: NULL, a misaligned
+ * word, or no such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
+ * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+ * finalized; LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside
+ * a callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
  * it.
  * From: fi_query_atomic of libfabric.
  */
@@ -2021,9 +2024,9 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * LLCL_ERR_TIMEOUT: not reached in time; LLCL_ERR_PEER_DEAD: not reached, and after a death no
  * rank is left that could change the word. That is so when all other ranks are dead, or all ranks
  * that have ever used the region of the word; when the messages that they had sent are handled;
- * and when this rank's own operations have ended. (A living rank that has not used the region yet
- * does not count: name it by llcl_wait_word_from. An operation with a slow living peer delays this
- * answer, because its completion may change the word.)
+ * and when this rank's own operations and nonblocking collectives have ended. (A living rank that
+ * has not used the region yet does not count: name it by llcl_wait_word_from. An operation with a
+ * slow living peer delays this answer, because its completion may change the word.)
  * LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: the value has not been reached, and the
  * call is made inside a callback or the context is being finalized.
  * Any number of threads may wait, for one word or for several. After its first second a sleeping
@@ -3052,13 +3055,14 @@ llcl_status_t llcl_coll_query(const llcl_coll_t *plan,
  * LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
  * LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
  * rank;
- * LLCL_ERR_UNSUPPORTED: `algorithm` cannot do this; for instance it reads other ranks' memory, and
- * the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would exceed
- * LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error() has the numbers); LLCL_ERR_PEER_DEAD: a rank
- * of the team has died or has left; LLCL_ERR_STATE: the team was freed, the call is made inside a
- * callback, or the context is being finalized. If one rank is refused, all are. Threads of one
- * rank must not call collective functions of one team at the same time, because their calls would
- * be matched with those of other ranks in arbitrary order.
+ * LLCL_ERR_UNSUPPORTED: `type` does not have `op`; or `algorithm` cannot do this, for instance
+ * because it reads other ranks' memory, and the team's ranks run on several nodes;
+ * LLCL_ERR_NO_MEMORY: the plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error()
+ * has the numbers); LLCL_ERR_PEER_DEAD: a rank of the team has died or has left; LLCL_ERR_STATE:
+ * the team was freed, the call is made inside a callback, or the context is being finalized. If
+ * one rank is refused, all are. Threads of one rank must not call collective functions of one team
+ * at the same time, because their calls would be matched with those of other ranks in arbitrary
+ * order.
  * From: the dissemination algorithm of Hensgen, Finkel and Manber, 1988.
  */
 llcl_status_t llcl_barrier_init(const llcl_coll_params_t *params,
@@ -3737,18 +3741,18 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
  * LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or a list is NULL and not empty,
  * the lists differ in bytes, `reserved` is not 0, `signal_op` is wrong, or the signal word is not
- * aligned; LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits;
- * LLCL_ERR_KEY: a span is in no live region (the message of both names the span);
- * LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
- * finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
- * mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal word lies in a
- * region with LLCL_REGION_DEVICE_ATOMICS. If the call answers a "try again" or an error, bytes may
- * have moved: those before the first span that is wrong or not mapped; if the lists differ in
- * bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner
- * has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces.
- * Some of the bytes may then have moved. Any thread may call it, also inside a callback. The
- * conventions say on which thread the completion runs. From: the vector put and get of GASNet
- * (VIS) and ARMCI, and POSIX's readv and writev.
+ * aligned; LLCL_ERR_RANGE: a span leaves its region, the sum of the sizes exceeds 64 bits, or a
+ * list has more entries than memory holds; LLCL_ERR_KEY: a span is in no live region (the message
+ * of both names the span); LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+ * context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's
+ * memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal
+ * word lies in a region with LLCL_REGION_DEVICE_ATOMICS. If the call answers a "try again" or an
+ * error, bytes may have moved: those before the first span that is wrong or not mapped; if the
+ * lists differ in bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
+ * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
+ * inside a callback. The conventions say on which thread the completion runs. From: the vector put
+ * and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
  */
 llcl_status_t llcl_try_writev_async(llcl_context_t *context,
                                     const llcl_vector_params_t *params);

@@ -162,11 +162,11 @@ impl Parameters for llcl_atomic_params_t {
 /// `context`: a live context. `peer`: the owner of the word, a rank below llcl_size. `target`: the
 /// word. `op` and `type`: as of llcl_atomic_params_t. `info`: the caller's struct with its
 /// struct_size set; filled.
-/// LLCL_OK, also if the type does not have the operation; LLCL_ERR_INVALID: NULL, or no such peer,
-/// operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word; LLCL_ERR_PEER_DEAD: the
-/// peer has died or has left; LLCL_ERR_STATE: the context is being finalized;
-/// LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside a
-/// callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
+/// LLCL_OK, also if the type does not have the operation; LLCL_ERR_INVALID: NULL, a misaligned
+/// word, or no such peer, operation or type; LLCL_ERR_KEY, LLCL_ERR_RANGE: there is no such word;
+/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
+/// finalized; LLCL_RETRY_CONNECTING: this is the first use of the peer, and the call is made inside
+/// a callback: call again later. Outside of callbacks it waits for the contact. Any thread may call
 /// it.
 /// From: fi_query_atomic of libfabric.
 #[unsafe(no_mangle)]

@@ -192,13 +192,14 @@ pub(super) unsafe fn begin(
 /// LLCL_OK; LLCL_ERR_INVALID: NULL, a value that is not allowed, or ranks that do not agree;
 /// LLCL_ERR_RANGE: a buffer leaves its region; LLCL_ERR_KEY: a buffer names no live region of this
 /// rank;
-/// LLCL_ERR_UNSUPPORTED: `algorithm` cannot do this; for instance it reads other ranks' memory, and
-/// the team's ranks run on several nodes; LLCL_ERR_NO_MEMORY: the plan would exceed
-/// LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error() has the numbers); LLCL_ERR_PEER_DEAD: a rank
-/// of the team has died or has left; LLCL_ERR_STATE: the team was freed, the call is made inside a
-/// callback, or the context is being finalized. If one rank is refused, all are. Threads of one
-/// rank must not call collective functions of one team at the same time, because their calls would
-/// be matched with those of other ranks in arbitrary order.
+/// LLCL_ERR_UNSUPPORTED: `type` does not have `op`; or `algorithm` cannot do this, for instance
+/// because it reads other ranks' memory, and the team's ranks run on several nodes;
+/// LLCL_ERR_NO_MEMORY: the plan would exceed LLCL_COLL_MEMORY or LLCL_REGIONS (llcl_last_error()
+/// has the numbers); LLCL_ERR_PEER_DEAD: a rank of the team has died or has left; LLCL_ERR_STATE:
+/// the team was freed, the call is made inside a callback, or the context is being finalized. If
+/// one rank is refused, all are. Threads of one rank must not call collective functions of one team
+/// at the same time, because their calls would be matched with those of other ranks in arbitrary
+/// order.
 /// From: the dissemination algorithm of Hensgen, Finkel and Manber, 1988.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_barrier_init(

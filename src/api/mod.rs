@@ -48,7 +48,10 @@
 //!   mapping takes some 0.1 ms. Until then the try functions answer LLCL_RETRY_CONNECTING, without
 //!   waiting, while the contact goes on in the background; other functions that need the peer wait.
 //!   A message to a receiver with LLCL_AM_POLICY_DISTRIBUTED also contacts the rank that keeps the
-//!   counter of a share. llcl_connect contacts peers beforehand.
+//!   counter of a share. llcl_connect contacts peers beforehand. If a contact fails, each function
+//!   that needs it answers LLCL_ERR_NO_MEMORY or LLCL_ERR_SYSTEM (the peer's memory cannot be
+//!   mapped), or LLCL_ERR_UNSUPPORTED (the peer runs on another node, and there is no network). The
+//!   next call contacts the peer again.
 //! - Threads. Any thread may call any function at any time, except where the function's text says
 //!   otherwise. No panic leaves the library; there is no process-wide state to set up, no signal
 //!   handler and no constructor.

@@ -143,7 +143,7 @@ pub unsafe extern "C" fn llcl_try_write_strided_async(
     // SAFETY: as the caller promises.
     unsafe {
         post_many(
-            &Call { name: "llcl_try_write_strided_async", op: Op::WRITE, tier: Tier::Try },
+            &Call { name: "llcl_write_strided", op: Op::WRITE, tier: Tier::Try },
             context,
             params,
         )
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn llcl_write_strided_async(
     // SAFETY: as the caller promises.
     unsafe {
         post_many(
-            &Call { name: "llcl_write_strided_async", op: Op::WRITE, tier: Tier::Accepted },
+            &Call { name: "llcl_write_strided", op: Op::WRITE, tier: Tier::Accepted },
             context,
             params,
         )
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn llcl_try_read_strided_async(
     // SAFETY: as the caller promises.
     unsafe {
         post_many(
-            &Call { name: "llcl_try_read_strided_async", op: Op::READ, tier: Tier::Try },
+            &Call { name: "llcl_read_strided", op: Op::READ, tier: Tier::Try },
             context,
             params,
         )
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn llcl_read_strided_async(
     // SAFETY: as the caller promises.
     unsafe {
         post_many(
-            &Call { name: "llcl_read_strided_async", op: Op::READ, tier: Tier::Accepted },
+            &Call { name: "llcl_read_strided", op: Op::READ, tier: Tier::Accepted },
             context,
             params,
         )
@@ -266,18 +266,18 @@ pub unsafe extern "C" fn llcl_read_strided(
 /// LLCL_OK: accepted; LLCL_RETRY_QUEUE_FULL, LLCL_RETRY_BUSY, LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID: NULL, unknown flags or an invalid completion; or a list is NULL and not empty,
 /// the lists differ in bytes, `reserved` is not 0, `signal_op` is wrong, or the signal word is not
-/// aligned; LLCL_ERR_RANGE: a span leaves its region, or the sum of the sizes exceeds 64 bits;
-/// LLCL_ERR_KEY: a span is in no live region (the message of both names the span);
-/// LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is being
-/// finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
-/// mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal word lies in a
-/// region with LLCL_REGION_DEVICE_ATOMICS. If the call answers a "try again" or an error, bytes may
-/// have moved: those before the first span that is wrong or not mapped; if the lists differ in
-/// bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner
-/// has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces.
-/// Some of the bytes may then have moved. Any thread may call it, also inside a callback. The
-/// conventions say on which thread the completion runs. From: the vector put and get of GASNet
-/// (VIS) and ARMCI, and POSIX's readv and writev.
+/// aligned; LLCL_ERR_RANGE: a span leaves its region, the sum of the sizes exceeds 64 bits, or a
+/// list has more entries than memory holds; LLCL_ERR_KEY: a span is in no live region (the message
+/// of both names the span); LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the
+/// context is being finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's
+/// memory cannot be mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal
+/// word lies in a region with LLCL_REGION_DEVICE_ATOMICS. If the call answers a "try again" or an
+/// error, bytes may have moved: those before the first span that is wrong or not mapped; if the
+/// lists differ in bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
+/// failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
+/// inside a callback. The conventions say on which thread the completion runs. From: the vector put
+/// and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_writev_async(
     context: *mut llcl_context_t,
@@ -285,11 +285,7 @@ pub unsafe extern "C" fn llcl_try_writev_async(
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
     unsafe {
-        post_many(
-            &Call { name: "llcl_try_writev_async", op: Op::WRITE, tier: Tier::Try },
-            context,
-            params,
-        )
+        post_many(&Call { name: "llcl_writev", op: Op::WRITE, tier: Tier::Try }, context, params)
     }
 }
 
@@ -306,7 +302,7 @@ pub unsafe extern "C" fn llcl_writev_async(
     // SAFETY: as the caller promises.
     unsafe {
         post_many(
-            &Call { name: "llcl_writev_async", op: Op::WRITE, tier: Tier::Accepted },
+            &Call { name: "llcl_writev", op: Op::WRITE, tier: Tier::Accepted },
             context,
             params,
         )
@@ -344,11 +340,7 @@ pub unsafe extern "C" fn llcl_try_readv_async(
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
     unsafe {
-        post_many(
-            &Call { name: "llcl_try_readv_async", op: Op::READ, tier: Tier::Try },
-            context,
-            params,
-        )
+        post_many(&Call { name: "llcl_readv", op: Op::READ, tier: Tier::Try }, context, params)
     }
 }
 
@@ -364,11 +356,7 @@ pub unsafe extern "C" fn llcl_readv_async(
 ) -> llcl_status_t {
     // SAFETY: as the caller promises.
     unsafe {
-        post_many(
-            &Call { name: "llcl_readv_async", op: Op::READ, tier: Tier::Accepted },
-            context,
-            params,
-        )
+        post_many(&Call { name: "llcl_readv", op: Op::READ, tier: Tier::Accepted }, context, params)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::core::context::Context;
 use crate::core::rma::Quick;
 use crate::core::submit::Request;
 use crate::engine::atomic::{self, kind, op};
-use crate::engine::by_caller::Local;
+use crate::engine::by_caller::{Local, check_word};
 use crate::engine::by_device;
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{Completion, in_callback};
@@ -191,8 +191,8 @@ impl Context {
         if Key(target.key).is_device() {
             return self.device_execution(port, target, op, kind);
         }
-        let locate = || self.routes.locate(port, target, width as u64);
-        let native = self.known_by(locate)? == Access::Mapped;
+        let look = || check_word(&self.routes, port, target, width as u64);
+        let native = self.known_by(look)? == Access::Mapped;
         let domain = match peer == self.rank() {
             true if self.regions.is_registered(Key(target.key)) => Domain::Owner,
             false if !native => Domain::Owner,

@@ -48,6 +48,11 @@ const LINGER: Duration = Duration::from_millis(10);
 pub struct Background {
     /// Tasks under way that may need the progress thread.
     active: AtomicU32,
+    /// How many calls threads of the layers above have accepted to work on. The progress thread has
+    /// no part in this work, but the calls' completions will fire.
+    promised: AtomicU32,
+    /// How many of these have ended, or are left to a task.
+    kept: AtomicU32,
     state: AtomicU8,
     routes: Arc<Routes>,
     tasks: Mutex<Vec<Arc<dyn Task>>>,
@@ -56,8 +61,9 @@ pub struct Background {
 impl Background {
     /// No tasks yet.
     pub fn new(routes: Arc<Routes>) -> Background {
-        let (active, state) = (AtomicU32::new(0), AtomicU8::new(AWAKE));
-        Background { active, state, routes, tasks: Mutex::default() }
+        let [active, promised, kept] = [0; 3].map(AtomicU32::new);
+        let state = AtomicU8::new(AWAKE);
+        Background { active, promised, kept, state, routes, tasks: Mutex::default() }
     }
 
     /// Adds a task.
@@ -92,13 +98,37 @@ impl Background {
     /// The work that add_work() has announced is done.
     #[inline]
     pub fn remove_work(&self) {
-        self.active.fetch_sub(1, Ordering::Relaxed);
+        // Release: a thread that sees no task under way also sees the words which completions of
+        // the task have changed; pairs with is_active().
+        self.active.fetch_sub(1, Ordering::Release);
+    }
+
+    /// A call is accepted, and a thread will work on it; keep_promise() follows when the call has
+    /// ended or a task does the rest. Calls of one thread end in their order.
+    pub fn promise(&self) {
+        self.promised.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// See promise().
+    pub fn keep_promise(&self) {
+        // Release: as remove_work(); pairs with has_kept().
+        self.kept.fetch_add(1, Ordering::Release);
+    }
+
+    /// The number of promises so far.
+    pub(super) fn promised(&self) -> u32 {
+        self.promised.load(Ordering::Relaxed)
+    }
+
+    /// Whether as many promises are kept.
+    pub(super) fn has_kept(&self, promised: u32) -> bool {
+        self.kept.load(Ordering::Acquire).wrapping_sub(promised) as i32 >= 0
     }
 
     /// Whether a task is under way.
     #[inline]
     pub(super) fn is_active(&self) -> bool {
-        self.active.load(Ordering::Relaxed) > 0
+        self.active.load(Ordering::Acquire) > 0
     }
 
     /// Advances every task once. True: there was work. `lately`: the caller has worked for a task a

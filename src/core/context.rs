@@ -340,19 +340,19 @@ impl Context {
             fail!(ERR_INVALID, "peers holds {peer}, expected ranks below {}", self.size());
         }
         let open = || self.must_be_open();
-        match peers {
-            Some(peers) => self.blocking().connect(peers.iter().copied(), open),
-            None => self.blocking().connect(0..self.size(), open),
-        }?;
-        // Peers that were contacted before may have died since.
-        let is_dead = |peer: &u32| self.routes.is_dead(*peer);
-        match peers.map_or_else(
-            || (0..self.size()).find(is_dead),
-            |peers| peers.iter().copied().find(is_dead),
-        ) {
-            Some(peer) => fail!(ERR_PEER_DEAD, "rank {peer} has died or has left"),
-            None => Ok(()),
-        }
+        let dead = |peer: &u32| *peer != self.rank() && self.routes.is_dead(*peer);
+        let dead = match peers {
+            Some(peers) => {
+                self.blocking().connect(peers.iter().copied(), open)?;
+                peers.iter().copied().find(dead)
+            }
+            None => {
+                self.blocking().connect(0..self.size(), open)?;
+                (0..self.size()).find(dead)
+            }
+        };
+        // A peer may have died since an earlier contact.
+        dead.map_or(Ok(()), |peer| fail!(ERR_PEER_DEAD, "rank {peer} has died or has left"))
     }
 
     /// The port to a peer. Contacts the peer first, if necessary; inside a callback, where waiting

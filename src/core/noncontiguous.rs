@@ -8,7 +8,7 @@ use crate::core::submit::{
     Accepted, FLAG_DEFER, FLAG_DONE, RMA_FLAGS, check_completion, check_flags,
 };
 use crate::engine::atomic::kind;
-use crate::engine::by_caller::{self, Local, Word, check_word};
+use crate::engine::by_caller::{self, Local, Word, check_signal};
 use crate::engine::command::{Command, Op};
 use crate::engine::completion::{self, Completion};
 use crate::engine::lane::Execution;
@@ -124,6 +124,8 @@ impl Context {
     pub fn submit_many_and_wait(&self, many: &mut Many) -> Result<Accepted> {
         let users = many.on_complete;
         self.until_ended([&users, &Completion::NOTHING], |ended| {
+            // Before the call adds a flag of its own, so that the message has the caller's number.
+            check_flags(many.flags, RMA_FLAGS)?;
             many.on_complete = ended;
             many.flags |= FLAG_DONE;
             self.submit_many_until_accepted(many)
@@ -171,7 +173,7 @@ impl Poster {
             Ok(self.routes.locate(port, place, size)? == Access::Mapped)
         };
         let signal = match many.signal {
-            Some(Signal { place, .. }) => check_word(&self.routes, port, place, 8)?,
+            Some(Signal { place, .. }) => check_signal(&self.routes, port, place)?,
             None => Access::Mapped,
         };
         let bytes = match &many.shape {

@@ -219,6 +219,8 @@ impl Context {
     pub fn submit_and_wait(&self, request: &Request) -> Result<Accepted> {
         let Command { on_local, on_complete, .. } = &request.command;
         self.until_ended([on_local, on_complete], |ended| {
+            // Before the call adds a flag of its own, so that the message has the caller's number.
+            check_flags(request.flags, RMA_FLAGS)?;
             let mut request = *request;
             request.command.on_complete = ended;
             request.flags |= FLAG_DONE;

@@ -17,16 +17,16 @@ impl Context {
     }
 
     pub(super) fn check_watched(&self, words: &[Watched<'_>]) -> Result<()> {
-        let unknown = words.iter().find_map(|watched| match watched.changer {
-            Changer::Peer(peer) if peer >= self.size() => Some(peer),
-            _ => None,
-        });
-        match unknown {
-            Some(peer) => {
-                fail!(ERR_INVALID, "peer is {peer}, expected a rank below {}", self.size())
+        for (at, watched) in words.iter().enumerate() {
+            if let Changer::Peer(peer) = watched.changer
+                && peer >= self.size()
+            {
+                let name =
+                    if words.len() > 1 { format!("words[{at}].peer") } else { "peer".into() };
+                fail!(ERR_INVALID, "{name} is {peer}, expected a rank below {}", self.size());
             }
-            None => Ok(()),
         }
+        Ok(())
     }
 
     /// Waits until one of the words has its value, and returns the index of the word. If `messages`

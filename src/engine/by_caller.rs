@@ -86,7 +86,7 @@ pub unsafe fn attempt(routes: &Routes, command: &Command, local: Local) -> Resul
         }),
         Op::WRITE_SIGNAL => {
             // An invalid signal is refused before any data is copied.
-            check_word(routes, port, command.signal, 8)?;
+            check_signal(routes, port, command.signal)?;
             match transfer(Direction::ToPeer)? {
                 Outcome::Done => signal(routes, port, command),
                 other => Ok(other),
@@ -395,10 +395,15 @@ pub fn outcome_if_owner_signals(routes: &Routes, command: &Command) -> Result<Op
     }
     let port = routes.port(command.peer)?;
     let data = routes.locate(port, command.remote, command.size)?;
-    Ok(match check_word(routes, port, command.signal, 8)? {
+    Ok(match check_signal(routes, port, command.signal)? {
         Access::Mapped => None,
         _ => Some(left_to_others(routes, data, command)),
     })
+}
+
+/// check_word() for the word of a signal. The error says so, since the bytes have an address too.
+pub fn check_signal(routes: &Routes, port: &Port, signal: Address) -> Result<Access> {
+    check_word(routes, port, signal, 8).map_err(|error| error.of("signal:"))
 }
 
 /// How this rank accesses a word. Fails if there is none at the address, or if it is not aligned.
@@ -434,7 +439,7 @@ pub fn check(routes: &Routes, command: &Command) -> Result<()> {
         Op::READ | Op::WRITE | Op::WRITE_SIGNAL => {
             routes.locate(port, command.remote, command.size)?;
             if command.op == Op::WRITE_SIGNAL {
-                check_word(routes, port, command.signal, 8)?;
+                check_signal(routes, port, command.signal)?;
             }
         }
         _ => {}

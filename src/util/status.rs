@@ -102,6 +102,14 @@ impl Error {
         Error { status, message: None }
     }
 
+    /// The error with the name of the parameter before its sentence. A "try again" has none.
+    pub fn of(self, name: &str) -> Error {
+        match self.status.is_retry() {
+            true => self,
+            false => Error::new(self.status, format!("{name} {}", self.message())),
+        }
+    }
+
     /// A copy of this error, for a caller that reports it twice.
     pub fn again(&self) -> Error {
         Error { status: self.status, message: self.message.clone() }

@@ -195,6 +195,8 @@ impl Asynchronous {
                 }
             }
         }
+        // Before the thread can take the call: it needs the lock.
+        team.services.background.promise();
         Ok(())
     }
 
@@ -236,6 +238,7 @@ impl Asynchronous {
                 // SAFETY: the call was accepted, so it is valid and its user keeps it.
                 unsafe { team.services.fire(&request.completion, status) };
             }
+            team.services.background.keep_promise();
         }
     }
 

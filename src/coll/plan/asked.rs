@@ -231,9 +231,11 @@ impl Asked {
         if let Some(why) = self.refused {
             fail!(ERR_INVALID, "{why}");
         }
-        if self.flags & !(IN_PLACE | CONCURRENT | REBIND) != 0 {
+        // Without the bits that are known: the blocking forms have added one of these.
+        let unknown = self.flags & !(IN_PLACE | CONCURRENT | REBIND);
+        if unknown != 0 {
             let flags = "LLCL_COLL_IN_PLACE, LLCL_COLL_CONCURRENT, LLCL_COLL_REBIND";
-            fail!(ERR_INVALID, "flags is {:#x}, expected 0 or some of {flags}", self.flags);
+            fail!(ERR_INVALID, "flags has {unknown:#x}, expected 0 or some of {flags}");
         }
         if self.engine > 2 {
             fail!(ERR_INVALID, "engine is {}, expected LLCL_ENGINE_*", self.engine);

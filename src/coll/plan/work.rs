@@ -186,7 +186,6 @@ impl Plan {
     pub(super) fn report_end(&self, round: u32, status: Status) {
         let completion = self.completion();
         self.outcome.store(status.0, Ordering::Relaxed);
-        self.remove_work(round);
         // See the head of `runner::round_end` for the order.
         let by_word = matches!(self.on_complete.kind, completion::STORE | completion::ADD);
         // SAFETY: it was checked when the plan or the round was accepted. It fires once in each
@@ -195,6 +194,9 @@ impl Plan {
         if by_word {
             fire();
         }
+        // Behind the word: a thread that waits for it gives up after a death if no task is under
+        // way.
+        self.remove_work(round);
         self.round_end().end(round);
         if !by_word {
             fire();

@@ -91,6 +91,14 @@ impl Strided {
                 "{total} bytes are to be written into {there} bytes, expected pieces that do not overlap there"
             );
         }
+        // Even if a longer stride makes the box long enough, neighbours in a dimension overlap.
+        if let Some(short) = given.iter().find(|it| it[0] > 1 && it[to] < size) {
+            fail!(
+                ERR_INVALID,
+                "a stride is {}, expected at least the size {size}: pieces must not overlap where they are written",
+                short[to]
+            );
+        }
         let (mut piece, mut dimensions) = (size, Dimensions::none());
         for [extent, ours, theirs] in given.iter().copied().filter(|it| it[0] > 1) {
             match dimensions.last_mut() {

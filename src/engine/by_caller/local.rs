@@ -58,7 +58,7 @@ fn missing(routes: &Routes, address: Address, size: u64) -> Result<*mut u8> {
         fail!(ERR_RANGE, "size is {size}, expected at most {most}: the bytes begin at {from:#x}");
     }
     match routes.own().length(Key(address.key)) {
-        Some(length) => address.check(size, length)?,
+        Some(length) => address.check(size, length).map_err(|error| error.of("local"))?,
         None if Key(address.key).owner() != routes.own().peer => {
             fail!(ERR_KEY, "local key {:#x} is no key of rank {}", address.key, routes.own().peer)
         }
