@@ -28,9 +28,10 @@ static void arrived(void *data, llcl_status_t status)
         read_next(chase);
 }
 
-/* A callback must not block, so it uses a try function, and must not repeat a refused call: the
- * library may wait for the callback to return. With LLCL_FLAG_PARK the library keeps a read for which
- * there is no room, and posts it later. The last read sets the word on which the main thread sleeps. */
+/* A callback must not block, so it uses a try function. It must not repeat a refused call either:
+ * the library may wait for the callback to return. With LLCL_FLAG_PARK the library keeps a read for
+ * which there is no room, and posts it later. The last read sets the word on which the main thread
+ * sleeps. */
 static void read_next(struct chase *chase)
 {
     llcl_read_params_t read = {.peer = chase->link.peer, .source = chase->link.next, .size = sizeof chase->link,

@@ -33,8 +33,8 @@ contains
     me%peer = mod(me%peer + 1, me%size)
     then = llcl_callback(c_funloc(arrived), data)
     if (me%left == 1) then = llcl_store_on(me%done) ! the main program sleeps on this word
-    ! A callback must not repeat a refused call: the library may wait for the callback to return. With
-    ! LLCL_FLAG_PARK the library keeps a read for which there is no room, and posts it later.
+    ! A callback must not repeat a refused call: the library may wait for the callback to return.
+    ! With LLCL_FLAG_PARK the library keeps a read for which there is no room, and posts it later.
     call llcl_try_read_async(me%context, me%peer, me%link%next, me%link, then, flags=LLCL_FLAG_PARK, status=answer)
     if (answer /= LLCL_OK) error stop 'a read was refused'
   end subroutine

@@ -200,7 +200,8 @@ mod tests {
     fn strides_of_half_of_all_numbers_are_compared() {
         let half = 1 << 63;
         assert_eq!(strided(1, &[[2, half, 8], [2, 0, 16]]).dimensions.len(), 2);
-        assert_eq!(strided(1, &[[2, 8, half], [2, 16, 0]]).dimensions.len(), 2);
+        let read = Strided::new((NOWHERE, NOWHERE), 1, &[[2, 8, half], [2, 16, 0]], 1).unwrap();
+        assert_eq!(read.dimensions.len(), 2);
     }
 
     #[test]
