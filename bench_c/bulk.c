@@ -140,18 +140,20 @@ static void measure(const bench_world_t *world, const bench_options_t *options, 
 
 /* ---- contents ---- */
 
-static void fill(char *bytes)
+enum { OF_MAPPED = 2, OF_REGISTERED, OF_SOURCE };
+
+static void fill(char *bytes, int with)
 {
     for (size_t i = 0; i < CHECKED; i++)
-        bytes[i] = (char)(i % 251 + 2);
+        bytes[i] = (char)(i % 241 + (size_t)with);
 }
 
 /* The sender: one more message of each kind, with new contents. */
 static void send_new(const bench_world_t *world)
 {
-    fill(llcl_region_address(world->mapped));
-    fill(world->registered_memory);
-    fill(world->source_memory);
+    fill(llcl_region_address(world->mapped), OF_MAPPED);
+    fill(world->registered_memory, OF_REGISTERED);
+    fill(world->source_memory, OF_SOURCE);
     for (uint32_t id = ID_BULK; id <= ID_LONG; id++)
         for (int memory = BENCH_MAPPED; memory <= BENCH_REGISTERED; memory++) {
             llcl_am_params_t params = message_of(world, id, (bench_memory_t)memory, CHECKED);
@@ -163,9 +165,10 @@ static void send_new(const bench_world_t *world)
 static void check_new(const bench_world_t *world)
 {
     static char expected[CHECKED];
-    fill(expected);
+    fill(expected, OF_SOURCE);
     if (memcmp(llcl_region_address(world->mapped), expected, CHECKED) != 0 || memcmp(world->registered_memory, expected, CHECKED) != 0)
         bench_die("bulk: a LONG message has brought WRONG DATA");
+    fill(expected, OF_REGISTERED); /* the last one that it has pulled */
     if (memcmp(world->source_memory, expected, CHECKED) != 0)
         bench_die("bulk: a BULK message has brought WRONG DATA");
 }

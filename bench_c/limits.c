@@ -157,8 +157,10 @@ static void on_child(int number)
 {
     static const char text[] = "limits: the helper process has ended\n";
     (void)number;
-    if (watched > 0 && waitpid(watched, NULL, WNOHANG) == watched && write(2, text, sizeof text - 1) >= 0)
+    if (watched > 0 && waitpid(watched, NULL, WNOHANG) == watched) {
+        (void)!write(2, text, sizeof text - 1);
         _exit(1);
+    }
 }
 
 static void watch(pid_t helper)

@@ -32,7 +32,8 @@ static void fill(llcl_context_t *context)
     uint64_t posted = 0;
     am.flags = LLCL_FLAG_DEFER;
     while ((status = llcl_try_am_async(context, &am)) == LLCL_OK || status == LLCL_RETRY_QUEUE_FULL) {
-        CHECK(posted++ < MOST);
+        posted += status == LLCL_OK;
+        CHECK(posted < MOST);
         sched_yield();
     }
     CHECK_STATUS(status, LLCL_RETRY_NO_CREDIT);

@@ -101,7 +101,9 @@ static void fill(llcl_context_t *context, uint32_t flags)
     am.flags = flags;
     do {
         status = llcl_try_am_async(context, &am);
-        CHECK(posted++ < MANY);
+        posted += status == LLCL_OK;
+        CHECK(posted < MANY);
+        sched_yield();
     } while (status == LLCL_OK || (flags == LLCL_FLAG_DEFER && status == LLCL_RETRY_QUEUE_FULL));
     CHECK(status > 0);
 }

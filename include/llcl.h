@@ -2026,8 +2026,8 @@ llcl_status_t llcl_flush_all(llcl_context_t *context);
  * that have ever used the region of the word; when the messages that they had sent are handled;
  * and when this rank's own operations have ended. (A living rank that has not used the region yet
  * does not count: name it by llcl_wait_word_from. An operation with a slow living peer delays this
- * answer, because its completion may change the word. So does a collective that is under way, but
- * by 0.2 s at most.)
+ * answer, because its completion may change the word. So does a nonblocking collective: until its
+ * plan is made, and then by 0.2 s at most.)
  * LLCL_ERR_INVALID: NULL or misaligned; LLCL_ERR_STATE: the value has not been reached, and the
  * call is made inside a callback or the context is being finalized.
  * Any number of threads may wait, for one word or for several. After its first second a sleeping

@@ -48,11 +48,9 @@ const LINGER: Duration = Duration::from_millis(10);
 pub struct Background {
     /// Tasks under way that may need the progress thread.
     active: AtomicU32,
-    /// How many calls threads of the layers above have accepted to work on. The progress thread has
-    /// no part in this work, but the calls' completions will fire.
+    /// Calls that were accepted, and on which threads of the layers above work. The progress thread
+    /// has no part in this work, but the calls' completions will fire.
     promised: AtomicU32,
-    /// How many of these have ended, or are left to a task.
-    kept: AtomicU32,
     state: AtomicU8,
     routes: Arc<Routes>,
     tasks: Mutex<Vec<Arc<dyn Task>>>,
@@ -61,9 +59,9 @@ pub struct Background {
 impl Background {
     /// No tasks yet.
     pub fn new(routes: Arc<Routes>) -> Background {
-        let [active, promised, kept] = [0; 3].map(AtomicU32::new);
+        let [active, promised] = [0; 2].map(AtomicU32::new);
         let state = AtomicU8::new(AWAKE);
-        Background { active, promised, kept, state, routes, tasks: Mutex::default() }
+        Background { active, promised, state, routes, tasks: Mutex::default() }
     }
 
     /// Adds a task.
@@ -104,25 +102,20 @@ impl Background {
     }
 
     /// A call is accepted, and a thread will work on it; keep_promise() follows when the call has
-    /// ended or a task does the rest. Calls of one thread end in their order.
+    /// ended or a task does the rest.
     pub fn promise(&self) {
         self.promised.fetch_add(1, Ordering::Relaxed);
     }
 
     /// See promise().
     pub fn keep_promise(&self) {
-        // Release: as remove_work(); pairs with has_kept().
-        self.kept.fetch_add(1, Ordering::Release);
+        // Release: as remove_work(); pairs with has_kept_promises().
+        self.promised.fetch_sub(1, Ordering::Release);
     }
 
-    /// The number of promises so far.
-    pub(super) fn promised(&self) -> u32 {
-        self.promised.load(Ordering::Relaxed)
-    }
-
-    /// Whether as many promises are kept.
-    pub(super) fn has_kept(&self, promised: u32) -> bool {
-        self.kept.load(Ordering::Acquire).wrapping_sub(promised) as i32 >= 0
+    /// Whether all promises are kept.
+    pub(super) fn has_kept_promises(&self) -> bool {
+        self.promised.load(Ordering::Acquire) == 0
     }
 
     /// Whether a task is under way.

@@ -84,8 +84,6 @@ struct OwnWork {
     /// Messages that had not ended when the lane's operations had: the lane may have sent some of
     /// them.
     messages: Option<Vec<u64>>,
-    /// The number of collectives that a thread of the library was to prepare, or had prepared.
-    promised: Option<u32>,
     /// The time when all operations had ended.
     ended: Option<Instant>,
 }
@@ -101,7 +99,6 @@ impl OwnWork {
 
     fn has_ended(&mut self, watch: Watch<'_>) -> bool {
         let dispatcher = watch.blocking.dispatcher;
-        let promised = *self.promised.get_or_insert_with(|| watch.background.promised());
         if self.lane.is_none() {
             self.lane = watch.blocking.begin_flush(ALL_PEERS);
         }
@@ -110,7 +107,7 @@ impl OwnWork {
             return false;
         }
         let messages = self.messages.get_or_insert_with(|| dispatcher.waiting(|_| true));
-        !messages.iter().any(|tag| dispatcher.waits(*tag)) && watch.background.has_kept(promised)
+        !messages.iter().any(|tag| dispatcher.waits(*tag)) && watch.background.has_kept_promises()
     }
 }
 
@@ -218,7 +215,7 @@ impl Watch<'_> {
         let Blocking { lane, dispatcher, .. } = self.blocking;
         dispatcher.is_idle()
             && dispatcher.has_handled_all()
-            && self.background.has_kept(self.background.promised())
+            && self.background.has_kept_promises()
             && !self.background.is_active()
             && lane.is_idle() == Some(true)
     }

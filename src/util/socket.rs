@@ -209,6 +209,12 @@ pub fn poll_for(waits: &mut [libc::pollfd], limit: Duration) -> Result<usize> {
     }
 }
 
+/// Ends a connection, also for processes that have copies of this end.
+pub fn shut_down(end: BorrowedFd<'_>) {
+    // SAFETY: shutdown takes integers only. It fails only where the connection has ended.
+    unsafe { libc::shutdown(end.as_raw_fd(), libc::SHUT_RDWR) };
+}
+
 /// A descriptor that becomes readable by [`Wake::wake`], and stays so until [`Wake::clear`].
 pub struct Wake(OwnedFd);
 

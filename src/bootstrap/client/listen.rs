@@ -16,6 +16,17 @@ use std::sync::atomic::Ordering;
 /// of open descriptors.
 const TOGETHER: usize = 32;
 
+/// What has been received.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Heard {
+    /// TOGETHER packets; more may have arrived.
+    Some,
+    /// All packets that have arrived.
+    All,
+    /// The hub has closed the connection.
+    End,
+}
+
 impl Shared {
     /// Runs on the watcher thread until `close` or the end of the hub.
     pub(super) fn watch(&self, socket: &OwnedFd) {
@@ -31,7 +42,7 @@ impl Shared {
                 interest(hub.as_fd(), libc::POLLIN),
             ];
             if socket::poll(&mut waits, -1).is_err() {
-                return self.hub_gone();
+                return self.hub_gone(socket);
             }
             if waits[1].revents != 0 {
                 self.changed.clear();
@@ -45,27 +56,29 @@ impl Shared {
                 self.look_up(socket, &mut unsent);
             }
             let has_ended = self.hub.is_some() && waits[2].revents != 0;
-            if !self.listen(socket, &mut buffer) || has_ended {
-                return self.hub_gone();
+            match self.listen(socket, &mut buffer) {
+                Heard::Some => {}
+                Heard::All if !has_ended => {}
+                Heard::All | Heard::End => return self.hub_gone(socket),
             }
         }
     }
 
-    /// Receives the packets that have arrived. False: the hub has gone.
-    fn listen(&self, socket: &OwnedFd, buffer: &mut [u8]) -> bool {
-        let (mut cards, mut lives) = (Vec::new(), true);
+    /// Receives packets that have arrived.
+    fn listen(&self, socket: &OwnedFd, buffer: &mut [u8]) -> Heard {
+        let (mut cards, mut heard) = (Vec::new(), Heard::Some);
         for _ in 0..TOGETHER {
             match socket::receive(socket.as_fd(), buffer) {
                 Ok((size, fd)) if size > 0 => self.dispatch(&buffer[..size], fd, &mut cards),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                Ok(_) | Err(_) => {
-                    lives = false;
-                    break;
-                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => heard = Heard::All,
+                Ok(_) | Err(_) => heard = Heard::End,
+            }
+            if heard != Heard::Some {
+                break;
             }
         }
         self.deliver_cards(cards);
-        lives
+        heard
     }
 
     /// Asks the hub for the cards of `peers`, which is empty afterwards unless the socket has no
@@ -152,7 +165,9 @@ impl Shared {
     }
 
     /// The hub has ended: ends all requests and marks all ranks as dead.
-    fn hub_gone(&self) {
+    fn hub_gone(&self, socket: &OwnedFd) {
+        // A child of the hub's process may hold the other end. Sends would wait for room then.
+        socket::shut_down(socket.as_fd());
         self.end(Over::HubGone);
         for peer in (0..self.gone.len() as u32).filter(|peer| *peer != self.rank) {
             self.mark_gone(peer);

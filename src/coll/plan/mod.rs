@@ -401,6 +401,10 @@ impl Plan {
         if plan.left.swap(false, Ordering::AcqRel) {
             plan.services.background.remove_work();
         }
+        // Where a thread of another rank has ended the last round, or is about to count it out.
+        if plan.counted.swap(0, Ordering::Relaxed) != 0 {
+            plan.services.background.remove_work();
+        }
         let may_fail = plan.far.as_ref().is_some_and(|far| {
             plan.services.routes.control_messages().withdraw(far.name);
             far.put_receiver.close()

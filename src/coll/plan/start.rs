@@ -66,7 +66,7 @@ impl Plan {
     }
 
     /// Asks the progress thread to look at this round until it has ended; remove_work() ends that.
-    /// If another rank has ended the round before, remove_work() may not have been called yet. The
+    /// If another thread has ended the round before, remove_work() may not have been called yet. The
     /// plan then stays counted.
     #[inline(always)]
     fn add_work(&self, round: u32) {

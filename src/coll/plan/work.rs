@@ -194,13 +194,13 @@ impl Plan {
         if by_word {
             fire();
         }
-        // Behind the word: a thread that waits for it gives up after a death if no task is under
-        // way.
-        self.remove_work(round);
         self.round_end().end(round);
         if !by_word {
             fire();
         }
+        // Last: a thread that waits for a word which the completion changes gives up after a death
+        // if no task is under way.
+        self.remove_work(round);
     }
 
     /// The progress thread need no longer look at this round.
