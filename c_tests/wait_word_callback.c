@@ -1,5 +1,5 @@
-/* Broken if this fails: a thread that waits for a word which the callback of a collective sets is told
- * LLCL_ERR_PEER_DEAD because the other rank has left, although the callback has not returned.
+/* Broken if this fails: a thread that waits for a word which the callback of a collective sets is
+ * told LLCL_ERR_PEER_DEAD because the other rank has left, although the callback has not returned.
  * ranks: 2
  * modes: auto offload
  * threads: yes

@@ -66,8 +66,8 @@ impl Plan {
     }
 
     /// Asks the progress thread to look at this round until it has ended; remove_work() ends that.
-    /// If another thread has ended the round before, remove_work() may not have been called yet. The
-    /// plan then stays counted.
+    /// If another thread has ended the round before, remove_work() may not have been called yet.
+    /// The plan then stays counted.
     #[inline(always)]
     fn add_work(&self, round: u32) {
         if self.counted.swap(COUNTED | u64::from(round), Ordering::Relaxed) == 0 {
