@@ -338,7 +338,8 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 
 /**
  * The caller executes everything itself. For an operation that needs the owner of the memory or a
- * network, the answer is LLCL_RETRY_BUSY while another thread executes such an operation.
+ * network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. That thread
+ * may be the caller, inside a callback: LLCL_FLAG_PARK is accepted there.
  */
 #define LLCL_EXECUTION_DIRECT 3u
 

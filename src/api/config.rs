@@ -20,7 +20,8 @@ pub const LLCL_EXECUTION_AUTO: u32 = 1;
 /// executes a batch of commands itself.
 pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
 /// The caller executes everything itself. For an operation that needs the owner of the memory or a
-/// network, the answer is LLCL_RETRY_BUSY while another thread executes such an operation.
+/// network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. That thread
+/// may be the caller, inside a callback: LLCL_FLAG_PARK is accepted there.
 pub const LLCL_EXECUTION_DIRECT: u32 = 3;
 
 /// As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE.
