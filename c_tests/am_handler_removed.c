@@ -39,12 +39,22 @@ static void fill(llcl_context_t *context)
     CHECK_STATUS(status, LLCL_RETRY_NO_CREDIT);
 }
 
+/* Sets the peer's word. Does not wait, since handlers run in calls that wait. */
+static void tell(llcl_context_t *context, const struct shared *told, uint32_t peer)
+{
+    llcl_write_value_params_t tell = LLCL_WRITE_VALUE_PARAMS_INIT;
+    tell.peer = peer;
+    tell.destination = remote_at(told, peer, 0);
+    tell.value = 1;
+    tell.size = sizeof tell.value;
+    POST(llcl_try_write_value_async(context, &tell));
+}
+
 static void send_all(llcl_context_t *context, const struct shared *told)
 {
     uint64_t reply = 5;
     size_t size = KEPT;
     struct tally tally = {0, 0, 0};
-    llcl_write_value_params_t tell = LLCL_WRITE_VALUE_PARAMS_INIT;
     llcl_am_params_t am = am_to(1, GONE, NULL, 0);
     am.reply = &reply;
     am.reply_capacity = sizeof reply;
@@ -52,11 +62,7 @@ static void send_all(llcl_context_t *context, const struct shared *told)
     am.on_complete = count_in(&tally);
     POST(llcl_try_am_async(context, &am));
     fill(context);
-    tell.peer = 1;
-    tell.destination = remote_at(told, 1, 0);
-    tell.value = 1;
-    tell.size = sizeof tell.value;
-    CHECK_OK(llcl_write_value(context, &tell));
+    tell(context, told, 1);
     AM_AWAIT(context, &tally.fired, 1);
     CHECK_STATUS((llcl_status_t)tally.last, LLCL_ERR_NO_HANDLER);
     CHECK(size == KEPT && reply == 5);
@@ -76,9 +82,11 @@ static void run(llcl_context_t *context)
         am_register(context, GONE, never, NULL);
     fence(context);
     if (llcl_rank(context) == 0) {
+        AWAIT(told.words, 1);
         send_all(context, &told);
     } else {
-        /* Without a call of the library, in which handlers run. */
+        /* From here on without a call that waits. */
+        tell(context, &told, 0);
         AWAIT(told.words, 1);
         am_register(context, GONE, NULL, NULL);
     }
