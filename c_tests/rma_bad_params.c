@@ -119,7 +119,7 @@ static void on_local_too(llcl_context_t *context, const struct wild *wild)
     CHECK(strstr(llcl_last_error(), "local offset 5000 ") != NULL);
     write.flags = 8;
     CHECK_STATUS(llcl_write(context, &write), LLCL_ERR_INVALID);
-    CHECK(strstr(llcl_last_error(), "flags is 0x8,") != NULL);
+    CHECK(strstr(llcl_last_error(), "flags has 0x8,") != NULL);
     /* Nor one that does nothing but is malformed. */
     read.on_complete.reserved = 1;
     CHECK_STATUS(llcl_read(context, &read), LLCL_ERR_INVALID);

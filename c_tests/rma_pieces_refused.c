@@ -129,7 +129,7 @@ static void strided(llcl_context_t *context)
     signals_refused(context, it);
     it = right(context);
     it.flags = 8;
-    REFUSED(strided, it, LLCL_ERR_INVALID, "flags is 0x8,");
+    REFUSED(strided, it, LLCL_ERR_INVALID, "flags has 0x8,");
     it = right(context);
     it.peer = llcl_size(context);
     REFUSED(strided, it, LLCL_ERR_INVALID, "peer");
@@ -230,7 +230,7 @@ static void lists(llcl_context_t *context)
     may_move = 0;
     it.remote_count = 2;
     it.flags = 8;
-    REFUSED(v, it, LLCL_ERR_INVALID, "flags is 0x8,");
+    REFUSED(v, it, LLCL_ERR_INVALID, "flags has 0x8,");
     it.flags = 0;
     ours[0].size = theirs[0].size = SIZE_MAX;
     REFUSED(v, it, LLCL_ERR_RANGE, "sizes");

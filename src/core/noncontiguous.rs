@@ -124,8 +124,6 @@ impl Context {
     pub fn submit_many_and_wait(&self, many: &mut Many) -> Result<Accepted> {
         let users = many.on_complete;
         self.until_ended([&users, &Completion::NOTHING], |ended| {
-            // Before the call adds a flag of its own, so that the message has the caller's number.
-            check_flags(many.flags, RMA_FLAGS)?;
             many.on_complete = ended;
             many.flags |= FLAG_DONE;
             self.submit_many_until_accepted(many)

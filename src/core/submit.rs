@@ -219,8 +219,6 @@ impl Context {
     pub fn submit_and_wait(&self, request: &Request) -> Result<Accepted> {
         let Command { on_local, on_complete, .. } = &request.command;
         self.until_ended([on_local, on_complete], |ended| {
-            // Before the call adds a flag of its own, so that the message has the caller's number.
-            check_flags(request.flags, RMA_FLAGS)?;
             let mut request = *request;
             request.command.on_complete = ended;
             request.flags |= FLAG_DONE;
@@ -386,7 +384,9 @@ pub(super) fn check_flags(flags: u32, known: u32) -> Result<()> {
 fn refuse_flags(flags: u32, known: u32) -> Result<()> {
     let names = FLAGS.iter().filter(|(bit, _)| bit & known != 0).map(|(_, name)| *name);
     let names = names.collect::<Vec<_>>().join(", ");
-    fail!(ERR_INVALID, "flags is {flags:#x}, expected no bits but those of {names}");
+    // Without the bits that are known: the blocking forms have added one of these.
+    let unknown = flags & !known;
+    fail!(ERR_INVALID, "flags has {unknown:#x}, expected no bits but those of {names}");
 }
 
 /// Refuses completions of a blocking call.
