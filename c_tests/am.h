@@ -39,6 +39,20 @@ static inline uint32_t am_handlers_by_mode(void)
                                      : LLCL_AM_HANDLERS_SERIAL;
 }
 
+/* Few slots, and handlers that run in calls that wait or poll only. */
+static inline void am_few_polled(llcl_config_t *config)
+{
+    config->am_slots = 4;
+    config->am_handlers = LLCL_AM_HANDLERS_POLLED;
+}
+
+/* A handler that adds 1 to the word `data`. */
+static inline void am_count_up(llcl_am_t *message, void *data)
+{
+    (void)message;
+    word_add(data, 1);
+}
+
 static inline llcl_am_params_t am_to(uint32_t peer, uint32_t id, const void *header, size_t size)
 {
     llcl_am_params_t am;

@@ -10,18 +10,6 @@
 enum { COUNT };
 enum { OTHERS = 100, MANY = 100000 };
 
-static void configure(llcl_config_t *config)
-{
-    config->am_slots = 4;
-    config->am_handlers = LLCL_AM_HANDLERS_POLLED;
-}
-
-static void count(llcl_am_t *message, void *data)
-{
-    (void)message;
-    word_add(data, 1);
-}
-
 static llcl_am_params_t late(uint32_t peer)
 {
     llcl_am_params_t am = am_to(peer, COUNT, NULL, 0);
@@ -74,7 +62,7 @@ static void run(llcl_context_t *context)
     uint64_t *counted = am_new(sizeof *counted), none = 0, all[3];
     struct shared words;
     share(context, ALLOCATED, 64, &words);
-    am_register(context, COUNT, count, counted);
+    am_register(context, COUNT, am_count_up, counted);
     CHECK_OK(llcl_connect(context, NULL, 0));
     fence(context);
     if (llcl_rank(context) == 0) {
@@ -92,4 +80,4 @@ static void run(llcl_context_t *context)
     share_end(context, &words);
 }
 
-TEST_MAIN_CONFIG(run, configure)
+TEST_MAIN_CONFIG(run, am_few_polled)

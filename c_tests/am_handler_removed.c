@@ -11,12 +11,6 @@
 enum { GONE };
 enum { MOST = 100000, KEPT = 77 };
 
-static void configure(llcl_config_t *config)
-{
-    config->am_slots = 4;
-    config->am_handlers = LLCL_AM_HANDLERS_POLLED;
-}
-
 static void never(llcl_am_t *message, void *data)
 {
     (void)message;
@@ -94,4 +88,4 @@ static void run(llcl_context_t *context)
     share_end(context, &told);
 }
 
-TEST_MAIN_CONFIG(run, configure)
+TEST_MAIN_CONFIG(run, am_few_polled)

@@ -20,12 +20,6 @@ static void configure(llcl_config_t *config)
     config->queue_entries = 8;
 }
 
-static void count(llcl_am_t *message, void *data)
-{
-    (void)message;
-    word_add(data, 1);
-}
-
 /* Holds up the progress thread, which empties the queue. */
 static void hold(void *data, llcl_status_t status)
 {
@@ -68,7 +62,7 @@ static void run(llcl_context_t *context)
     llcl_am_params_t am = am_to(peer, COUNT, NULL, 0);
     struct shared own;
     region_make(context, ALLOCATED, 64, &own);
-    am_register(context, COUNT, count, counted);
+    am_register(context, COUNT, am_count_up, counted);
     CHECK_OK(llcl_connect(context, NULL, 0));
     fence(context);
     mine = send_to_full(context, &am, &own);

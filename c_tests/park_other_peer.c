@@ -10,18 +10,6 @@
 enum { COUNT };
 enum { MOST = 100000 };
 
-static void configure(llcl_config_t *config)
-{
-    config->am_slots = 4;
-    config->am_handlers = LLCL_AM_HANDLERS_POLLED;
-}
-
-static void count(llcl_am_t *message, void *data)
-{
-    (void)message;
-    word_add(data, 1);
-}
-
 /* Posts until a message to this rank is parked. Returns how many were posted. */
 static uint64_t park(llcl_context_t *context, uint32_t peer)
 {
@@ -50,7 +38,7 @@ static void run(llcl_context_t *context)
     uint64_t *counted = am_new(sizeof *counted);
     struct shared told;
     share(context, ALLOCATED, 64, &told);
-    am_register(context, COUNT, count, counted);
+    am_register(context, COUNT, am_count_up, counted);
     CHECK_OK(llcl_connect(context, NULL, 0));
     fence(context);
     if (llcl_rank(context) == 0) {
@@ -69,4 +57,4 @@ static void run(llcl_context_t *context)
     share_end(context, &told);
 }
 
-TEST_MAIN_CONFIG(run, configure)
+TEST_MAIN_CONFIG(run, am_few_polled)
