@@ -27,6 +27,17 @@ const WORK: Duration = Duration::from_micros(250);
 /// Looks before the clock is read.
 const UNTIMED: u32 = 2;
 
+/// The time by which waits are measured. The tests of this file set it, so that they do not depend
+/// on when the kernel runs them.
+#[inline(always)]
+fn now() -> Instant {
+    #[cfg(test)]
+    if let Some(set) = tests::SET.get() {
+        return set;
+    }
+    Instant::now()
+}
+
 thread_local! {
     static KEEP: Cell<Duration> = const { Cell::new(PAUSES) };
 }
@@ -52,9 +63,9 @@ pub fn core_is_shared() -> bool {
 /// Yields the core and notes whether other threads use it, for core_is_shared(). Returns how long
 /// the yield took.
 pub fn yield_core() -> Duration {
-    let before = Instant::now();
+    let before = now();
     std::thread::yield_now();
-    let took = before.elapsed();
+    let took = now() - before;
     KEEP.set(keep_after(took));
     took
 }
@@ -127,7 +138,8 @@ impl Backoff {
 
     /// How long the wait has lasted. None: the last look was work, and the wait begins anew.
     fn awake(&mut self) -> Option<Duration> {
-        let now = self.since.get_or_insert_with(Instant::now).elapsed();
+        let now = now();
+        let now = now - *self.since.get_or_insert(now);
         if now.saturating_sub(self.last) >= self.work {
             self.renew();
             return None;
@@ -170,6 +182,20 @@ impl Backoff {
 mod tests {
     use super::*;
 
+    thread_local! {
+        pub static SET: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+
+    /// Stops the clock of the calling thread. From now on only pass() moves it.
+    fn stop_clock() {
+        SET.set(Some(Instant::now()));
+    }
+
+    fn pass(time: Duration) {
+        SET.set(SET.get().map(|now| now + time));
+    }
+
+    /// The only test with the clock of the machine.
     #[test]
     fn patience_ends_after_its_budget_and_begins_anew() {
         let mut backoff = Backoff::new(Duration::from_millis(2));
@@ -185,11 +211,12 @@ mod tests {
     /// behind it would leave the next message to a thread that has to be woken.
     #[test]
     fn a_look_that_was_work_does_not_end_the_wait() {
+        stop_clock();
         let wait_of = |mut backoff: Backoff| {
             KEEP.set(PAUSES);
             backoff.looks = UNTIMED;
-            backoff.since = Some(Instant::now());
-            std::thread::sleep(WORK);
+            backoff.since = Some(now());
+            pass(WORK);
             assert!(!backoff.may_keep_core(), "it spins behind the look");
             backoff.since
         };
@@ -201,10 +228,13 @@ mod tests {
     /// A caller that slept since the wait was over, and was woken by nothing, sleeps again.
     #[test]
     fn a_sleep_of_the_caller_is_no_look() {
+        stop_clock();
         let mut backoff = Backoff::for_polls(WORK);
-        while backoff.pause() {}
+        while backoff.pause() {
+            pass(PAUSES);
+        }
         for _ in 0..3 {
-            std::thread::sleep(2 * WORK);
+            pass(2 * WORK);
             assert!(!backoff.pause(), "the wait begins anew");
         }
     }
@@ -217,12 +247,18 @@ mod tests {
 
     #[test]
     fn a_yield_that_nobody_used_is_not_repeated_at_once() {
+        stop_clock();
         let mut backoff = Backoff::new(Duration::from_secs(1));
-        backoff.unused = backoff.awake();
-        backoff.looks = UNTIMED;
         KEEP.set(PAUSES);
+        assert!(!(0..UNTIMED).all(|_| {
+            pass(PAUSES);
+            backoff.may_keep_core()
+        }));
+        assert!(backoff.give_way());
         assert!(backoff.may_keep_core());
-        std::thread::sleep(UNUSED);
+        pass(UNUSED - Duration::from_nanos(1));
+        assert!(backoff.may_keep_core());
+        pass(Duration::from_nanos(1));
         assert!(!backoff.may_keep_core());
         backoff.renew();
         assert_eq!(backoff.unused, None);
@@ -230,12 +266,13 @@ mod tests {
 
     #[test]
     fn the_core_is_kept_where_more_is_expected() {
+        stop_clock();
         let mut backoff = Backoff::new(Duration::from_secs(1));
         KEEP.set(Duration::ZERO);
         assert!(!backoff.may_keep_core());
         backoff.expect_more();
         assert!(backoff.may_keep_core());
-        std::thread::sleep(PAUSES);
+        pass(PAUSES);
         backoff.looks = UNTIMED;
         assert!(!backoff.may_keep_core(), "for a short time only");
         backoff.give_way();
@@ -246,11 +283,12 @@ mod tests {
     /// on the same core waited for 40 us.
     #[test]
     fn long_looks_soon_give_the_core_away() {
+        stop_clock();
         let mut backoff = Backoff::new(Duration::from_secs(1));
         let mut kept = 0;
         while backoff.may_keep_core() {
             kept += 1;
-            std::thread::sleep(PAUSES);
+            pass(PAUSES);
         }
         assert!(kept <= 2, "{kept} long looks kept the core");
     }
