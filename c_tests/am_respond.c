@@ -1,6 +1,6 @@
 /* Broken if this fails: a response loses or changes something of what it brings, runs its handler
  * more than once or not at all, or after the end of the request that somebody waits for; or a
- * second answer, a response to a response, or a message from a response's handler is accepted.
+ * second answer, an answer to a response, or a message from a response's handler is accepted.
  * ranks: 1 2
  * policies: acquire limit distributed
  * threads: yes
@@ -53,6 +53,19 @@ static void refuse_what_is_wrong(llcl_am_t *message, llcl_am_params_t right)
     am.on_complete = llcl_store_on(&word);
     refused(message, am, LLCL_ERR_INVALID);
     am = right;
+    am.source.key = 1;
+    refused(message, am, LLCL_ERR_INVALID);
+    am = right;
+    am.source = llcl_local_address(&word);
+    refused(message, am, LLCL_ERR_INVALID);
+    am = right;
+    am.destination.offset = 8;
+    refused(message, am, LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "destination") != NULL);
+    am = right;
+    am.reply_capacity = 8;
+    refused(message, am, LLCL_ERR_INVALID);
+    am = right;
     am.payload = &word;
     am.payload_size = LARGEST + 1;
     refused(message, am, LLCL_ERR_RANGE);
@@ -72,7 +85,8 @@ static void ask(llcl_am_t *message, void *data)
     am.tag = (uint16_t)(number + 1);
     am.payload_size = size_of(number);
     am.payload = am.payload_size || number % 20 ? rank->bytes : NULL;
-    if (number == 0)
+    /* One with a payload, too: it takes another path. */
+    if (number <= 1)
         refuse_what_is_wrong(message, am);
     CHECK_OK(llcl_am_respond(message, &am));
     refused(message, am, LLCL_ERR_STATE);
@@ -98,6 +112,8 @@ static void answer(llcl_am_t *message, void *data)
     CHECK_EQUAL(view.payload == NULL, number % 20 == 0);
     CHECK(view.payload_size == 0 || memcmp(view.payload, rank->expected, view.payload_size) == 0);
     refused(message, am, LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am_reply(message, NULL, 0), LLCL_ERR_STATE);
+    CHECK(strstr(llcl_last_error(), "response") != NULL);
     CHECK_STATUS(llcl_try_am_async(rank->context, &am), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_am_async(rank->context, &am), LLCL_ERR_STATE);
     CHECK_STATUS(llcl_am(rank->context, &am), LLCL_ERR_STATE);

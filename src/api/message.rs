@@ -136,6 +136,9 @@ unsafe fn respond_at_once(message: *const llcl_am_t, params: *const llcl_am_para
         return false;
     };
     let message = &message.0;
+    if has_places(p) {
+        return false;
+    }
     if p.short(|| message.counts()).is_some_and(|short| message.respond_shortly(&short)) {
         return true;
     }
@@ -181,8 +184,8 @@ unsafe fn respond(message: *mut llcl_am_t, params: *const llcl_am_params_t) -> l
 /// returns; NULL if there are none. `size`: how many, at most llcl_peer_info_t::am_medium of the
 /// message's sender.
 /// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
-/// has been answered before, or this process is a forked child; LLCL_ERR_INVALID: NULL;
-/// LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
+/// has been answered before, or is a response, or this process is a forked child;
+/// LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
 /// message is retained.
 /// From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
 #[unsafe(no_mangle)]
@@ -314,6 +317,13 @@ fn uncommon(p: &llcl_am_params_t) -> u64 {
         | p.on_local.as_engine().head()
         | p.on_complete.as_engine().head();
     what | (p.reply.addr() | p.reply_capacity | p.reply_size.addr()) as u64
+}
+
+/// Whether a message names memory of the sender or of the peer, which MEDIUM messages do not use.
+#[inline(always)]
+fn has_places(p: &llcl_am_params_t) -> bool {
+    let (from, to) = (&p.source, &p.destination);
+    from.offset | from.key | to.offset | to.key != 0
 }
 
 /// A message with a header of one word and nothing else: its parameters, and the counters of its

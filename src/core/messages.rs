@@ -402,6 +402,9 @@ pub fn check_response(send: &Send) -> Result<()> {
     if !nobody || !send.reply.is_null() || !send.reply_size.is_null() {
         fail!(ERR_INVALID, "reply, reply_size, on_local or on_complete is set, expected none");
     }
+    if send.source != Address::NOWHERE || send.destination != Address::NOWHERE {
+        fail!(ERR_INVALID, "source or destination is set, expected neither for a response");
+    }
     Ok(())
 }
 

@@ -133,6 +133,14 @@ impl Message {
         self.post().routes.gate().must_be_own()
     }
 
+    /// An error for a response, which must not be answered.
+    fn must_be_request(&self) -> Result<()> {
+        if self.arrived.response {
+            fail!(ERR_STATE, "the message is a response, expected a request");
+        }
+        Ok(())
+    }
+
     /// The received frame.
     #[inline(always)]
     pub fn arrived(&self) -> &Arrived {
@@ -182,6 +190,7 @@ impl Message {
     /// `data` is valid for reading `size` bytes.
     pub unsafe fn reply(&self, data: *const u8, size: usize) -> Result<()> {
         self.must_be_own()?;
+        self.must_be_request()?;
         if !self.wants_reply() {
             return Ok(());
         }
@@ -206,9 +215,7 @@ impl Message {
     /// MEDIUM; this function sets its tag.
     pub fn respond(&self, frame: &Frame) -> Result<()> {
         self.must_be_own()?;
-        if self.arrived.response {
-            fail!(ERR_STATE, "the message is a response, expected a request");
-        }
+        self.must_be_request()?;
         let answered = self.wants_reply() && self.is(ANSWERED);
         // With RESPONDED set, close() sends no reply: the response ends the request.
         if answered || self.is(RETAINED | COPY) || self.note(RESPONDED | ANSWERED) & RESPONDED != 0
