@@ -90,8 +90,10 @@ static void refused(llcl_context_t *context, const struct shared *target, uint32
         atomic.type = all_types[t];
         for (o = 0; o < OPS; o++) {
             atomic.op = all_ops[o];
-            if (!is_offered(atomic.op, atomic.type))
+            if (!is_offered(atomic.op, atomic.type)) {
                 tiers(context, &atomic, LLCL_ERR_UNSUPPORTED);
+                CHECK(strstr(llcl_last_error(), "is LLCL_OP_") && strstr(llcl_last_error(), "is LLCL_TYPE_F"));
+            }
         }
         atomic.op = LLCL_OP_ADD;
         for (skew = 1; skew < type_size(atomic.type); skew++) {
@@ -108,14 +110,16 @@ static void refused(llcl_context_t *context, const struct shared *target, uint32
         atomic.result = result;
         atomic.op = 0;
         tiers(context, &atomic, LLCL_ERR_INVALID);
-        atomic.op = 13;
+        atomic.op = LLCL_OP_USER;
         tiers(context, &atomic, LLCL_ERR_INVALID);
+        CHECK(strstr(llcl_last_error(), "op is LLCL_OP_USER, expected ") != NULL);
     }
     atomic.op = LLCL_OP_ADD;
     atomic.type = 0;
     tiers(context, &atomic, LLCL_ERR_INVALID);
-    atomic.type = 11;
+    atomic.type = LLCL_TYPE_BYTES;
     tiers(context, &atomic, LLCL_ERR_INVALID);
+    CHECK(strstr(llcl_last_error(), "type is LLCL_TYPE_BYTES, expected ") != NULL);
     add.target = swap.target = remote_at(target, peer, 4);
     CHECK_STATUS(llcl_fetch_add(context, &add), LLCL_ERR_INVALID);
     CHECK_STATUS(llcl_compare_swap(context, &swap), LLCL_ERR_INVALID);

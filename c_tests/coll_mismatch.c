@@ -104,12 +104,12 @@ static void disagreement(struct scene *scene)
     int operation;
     for (operation = BROADCAST; operation < OPERATIONS; operation++) {
         DIFFERS(operation, 0, count, 6, "count");
-        DIFFERS(operation, 0, type, LLCL_TYPE_U32, "type");
+        DIFFERS(operation, 0, type, LLCL_TYPE_U32, "LLCL_TYPE_U32");
         DIFFERS(operation, 0, algorithm, coll_operations[operation].algorithms[0], "algorithm");
         if (coll_operations[operation].rooted)
             DIFFERS(operation, 0, root, 1, "root");
         if (coll_operations[operation].combines)
-            DIFFERS(operation, 0, op, LLCL_OP_MAX, "op");
+            DIFFERS(operation, 0, op, LLCL_OP_MAX, "LLCL_OP_MAX");
         if (operation != BROADCAST)
             DIFFERS(operation, 0, flags, LLCL_COLL_IN_PLACE, "flags");
     }

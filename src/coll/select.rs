@@ -205,7 +205,12 @@ pub const OPERATIONS: &[(Operation, &str, &[&str])] = &[
 
 /// The name of an operation, as in the names of variables and C functions.
 pub fn name(operation: Operation) -> &'static str {
-    OPERATIONS[operation as usize].1
+    name_of(operation as u64)
+}
+
+/// The name of the operation of this number, which another rank may have sent.
+pub fn name_of(number: u64) -> &'static str {
+    OPERATIONS.get(number as usize).map_or("an unknown one", |row| row.1)
 }
 
 /// The algorithm that the configuration names; None if it leaves the choice to the tables.

@@ -72,13 +72,19 @@ fn checked(op: u32, kind: u32) -> Result<(u8, u8)> {
     let small = |number: u32| u8::try_from(number).unwrap_or(0);
     let (op_, kind_) = (small(op), small(kind));
     if !(op::LOAD..=op::PROD).contains(&op_) {
-        fail!(ERR_INVALID, "op is {op}, expected one of LLCL_OP_*");
+        let op = atomic::op_name(op.into());
+        fail!(ERR_INVALID, "op is {op}, expected one of LLCL_OP_LOAD to LLCL_OP_PROD");
     }
     if atomic::width(kind_).is_none() {
-        fail!(ERR_INVALID, "type is {kind}, expected one of LLCL_TYPE_*");
+        let kind = atomic::type_name(kind.into());
+        fail!(
+            ERR_INVALID,
+            "type is {kind}, expected one of integers, LLCL_TYPE_F32 or LLCL_TYPE_F64"
+        );
     }
     if !atomic::supported(op_, kind_) {
-        fail!(ERR_UNSUPPORTED, "op {op} is not offered on the floating-point type {kind}");
+        let (op, kind) = (atomic::op_name(op.into()), atomic::type_name(kind.into()));
+        fail!(ERR_UNSUPPORTED, "op is {op}, type is {kind}, which does not have it");
     }
     Ok((op_, kind_))
 }

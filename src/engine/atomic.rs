@@ -40,6 +40,69 @@ pub mod kind {
     pub const U16: u8 = 10;
 }
 
+/// The names of operations in the C interface behind LLCL_OP_, from number 1 on.
+const OPS: [&str; 15] = [
+    "LOAD",
+    "STORE",
+    "SWAP",
+    "COMPARE_SWAP",
+    "ADD",
+    "SUB",
+    "AND",
+    "OR",
+    "XOR",
+    "MIN",
+    "MAX",
+    "PROD",
+    "USER",
+    "MINLOC",
+    "MAXLOC",
+];
+
+/// The names of types in the C interface behind LLCL_TYPE_, from number 1 on.
+const TYPES: [&str; 25] = [
+    "I32",
+    "U32",
+    "I64",
+    "U64",
+    "F32",
+    "F64",
+    "I8",
+    "U8",
+    "I16",
+    "U16",
+    "BYTES",
+    "BOOL",
+    "F16",
+    "BF16",
+    "LONG_DOUBLE",
+    "COMPLEX_F32",
+    "COMPLEX_F64",
+    "F32_I32",
+    "F64_I32",
+    "I32_I32",
+    "I64_I32",
+    "I64_I64",
+    "F64_I64",
+    "I16_I32",
+    "LONG_DOUBLE_I32",
+];
+
+/// The name of an operation in the C interface, for messages; its number, if there is no such one.
+pub fn op_name(op: u64) -> String {
+    named("LLCL_OP_", &OPS, op)
+}
+
+/// Like op_name(), for a type.
+pub fn type_name(kind: u64) -> String {
+    named("LLCL_TYPE_", &TYPES, kind)
+}
+
+fn named(prefix: &str, names: &[&str], number: u64) -> String {
+    let index = usize::try_from(number.wrapping_sub(1)).unwrap_or(usize::MAX);
+    names.get(index).map_or_else(|| number.to_string(), |name| format!("{prefix}{name}"))
+}
+
 /// Bytes of a word of this type. None: there is no such type.
 pub fn width(kind: u8) -> Option<usize> {
     match kind {
@@ -213,6 +276,20 @@ pub fn signal_op(code: u8) -> Result<u8, Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_have_the_names_of_the_header() {
+        let header = include_str!("../../include/llcl.h");
+        let defines = |prefix| header.matches(&format!("\n#define {prefix}")).count();
+        assert_eq!([defines("LLCL_OP_"), defines("LLCL_TYPE_")], [OPS.len(), TYPES.len()]);
+        let has = |name: String, number| header.contains(&format!("\n#define {name} {number}u\n"));
+        assert!((1..=OPS.len() as u64).all(|number| has(op_name(number), number)));
+        assert!((1..=TYPES.len() as u64).all(|number| has(type_name(number), number)));
+        assert_eq!(
+            [op_name(0), op_name(16), type_name(u64::MAX)],
+            ["0", "16", "18446744073709551615"]
+        );
+    }
 
     fn once(op: u8, kind: u8, word: u64, operand: u64, compare: u64) -> (u64, u64) {
         let mut place = word;

@@ -9,6 +9,7 @@ use crate::coll::select;
 use crate::coll::tables::{Given, rows};
 use crate::coll::touched::{Touched, extent, overlap, touched};
 use crate::core::services::{Own, Services};
+use crate::engine::atomic::op_name;
 use crate::engine::completion::Completion;
 use crate::fail;
 use crate::transport::address::Address;
@@ -407,7 +408,8 @@ impl Asked {
             return Ok((None, false));
         }
         let Some(op) = Op::from_code(self.op) else {
-            fail!(ERR_INVALID, "op is {}, expected LLCL_OP_*", self.op);
+            let op = op_name(self.op.into());
+            fail!(ERR_INVALID, "op is {op}, expected one of LLCL_OP_* that combine elements");
         };
         reduction::check(kind, op)?;
         if op != Op::User {

@@ -5,8 +5,10 @@ use crate::coll::choices;
 use crate::coll::nodes::Nodes;
 use crate::coll::plan::asked::{Asked, Form};
 use crate::coll::problem::{Operation, Problem, Varied};
+use crate::coll::select;
 use crate::coll::tables::{self, Received};
 use crate::coll::team::Team;
+use crate::engine::atomic::{op_name, type_name};
 use crate::fail;
 use crate::util::digest::digest;
 use crate::util::rounding::Environment;
@@ -17,12 +19,12 @@ use std::sync::Arc;
 const WORD: usize = size_of::<u64>();
 /// The names of the parameters that must be equal.
 const NAMES: [&str; 14] = [
-    "operation",
-    "form",
+    OPERATION,
+    FORM,
     "count",
-    "type",
+    TYPE,
     "element_size",
-    "op",
+    OP,
     "root",
     "flags",
     "depth",
@@ -35,6 +37,10 @@ const NAMES: [&str; 14] = [
 /// The values of the parameters that must be equal.
 pub type Alike = [u64; NAMES.len()];
 
+const OPERATION: &str = "operation";
+const FORM: &str = "form";
+const TYPE: &str = "type";
+const OP: &str = "op";
 const ALGORITHM: &str = "algorithm";
 const TABLE: &str = choices::VARIABLE;
 const ENVIRONMENT: &str = "the floating-point environment";
@@ -108,6 +114,7 @@ fn name_difference(cards: &Gathered, forced: Option<&str>) -> Result<Agreed> {
                     "algorithm is not the same at rank 0 and rank {rank} of the team; {own} here"
                 );
             }
+            let [first, other] = [first, other].map(|number| shown(name, number));
             fail!(
                 ERR_INVALID,
                 "{name} is {first} at rank 0 and {other} at rank {rank} of the team"
@@ -115,6 +122,18 @@ fn name_difference(cards: &Gathered, forced: Option<&str>) -> Result<Agreed> {
         }
     }
     fail!(ERR_INTERNAL, "the parameters of all ranks are equal, but their digests differ")
+}
+
+/// The value of a parameter as the program has given it.
+fn shown(name: &str, number: u64) -> String {
+    match name {
+        OPERATION => select::name_of(number).to_string(),
+        FORM if number == Form::Even as u64 => "one count".to_string(),
+        FORM => "a count for each rank".to_string(),
+        TYPE => type_name(number),
+        OP => op_name(number),
+        _ => number.to_string(),
+    }
 }
 
 /// This rank's values of the parameters that must be equal. `forced`: the algorithm that it asks

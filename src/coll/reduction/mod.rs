@@ -8,7 +8,7 @@ mod pair;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::atomic::{kind, op};
+use crate::engine::atomic::{kind, op, op_name, type_name};
 use crate::fail;
 use crate::util::rounding::Environment;
 use crate::util::status::Result;
@@ -158,9 +158,11 @@ impl Op {
 pub fn check(kind: Type, op: Op) -> Result<()> {
     let has = |op: Op| op == Op::User || kernel(kind, op).is_some();
     if !has(op) {
-        let all = Op::ALL.into_iter().filter(|op| has(*op)).map(|op| format!("{op:?}"));
+        let name = |op| op_name(op as u64);
+        let all = Op::ALL.into_iter().filter(|op| has(*op)).map(name);
         let all = all.collect::<Vec<_>>().join(", ");
-        fail!(ERR_UNSUPPORTED, "op is {op:?}, type is {kind:?}, which has {all}");
+        let (op, kind) = (name(op), type_name(kind as u64));
+        fail!(ERR_UNSUPPORTED, "op is {op}, type is {kind}, which has {all}");
     }
     Ok(())
 }

@@ -384,5 +384,9 @@ fn numbers_are_those_of_the_interface() {
     }
     assert_eq!((Type::from_code(0), Type::from_code(26)), (None, None));
     let error = check(Type::F64, Op::Xor).unwrap_err();
-    assert_eq!(error.message(), "op is Xor, type is F64, which has Add, Min, Max, Prod, User");
+    assert_eq!(
+        error.message(),
+        "op is LLCL_OP_XOR, type is LLCL_TYPE_F64, which has LLCL_OP_ADD, LLCL_OP_MIN, \
+         LLCL_OP_MAX, LLCL_OP_PROD, LLCL_OP_USER"
+    );
 }
