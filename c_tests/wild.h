@@ -205,8 +205,10 @@ static inline void wild_must_not_wait(llcl_context_t *context, struct wild *wild
     for (wild->operation = 0; wild->operation < WILD_OPERATIONS; wild->operation++) {
         wild->tier = TIER_ASYNC;
         CHECK_STATUS(wild_post(context, wild), LLCL_ERR_STATE);
+        CHECK(strstr(llcl_last_error(), "use its try form") != NULL);
         wild->tier = TIER_BLOCKING;
         CHECK_STATUS(wild_post(context, wild), LLCL_ERR_STATE);
+        CHECK(strstr(llcl_last_error(), "use its try form") != NULL);
     }
 }
 

@@ -412,6 +412,14 @@ impl Context {
         self.routes.gate().must_be_open()
     }
 
+    /// Like may_block(), for functions that have a try form, which the error then names.
+    pub(super) fn may_block_to_post(&self) -> Result<()> {
+        self.may_block().map_err(|error| match in_callback() {
+            true => Error::new(error.status, format!("{error}; use its try form")),
+            false => error,
+        })
+    }
+
     /// An error inside a callback. Functions that wait call it.
     pub(super) fn may_block(&self) -> Result<()> {
         must_not_be_in_callback()?;

@@ -116,7 +116,7 @@ impl Context {
 
     /// Tries until the request is accepted.
     pub fn submit_many_until_accepted(&self, many: &Many) -> Result<Accepted> {
-        self.may_block()?;
+        self.may_block_to_post()?;
         self.blocking().until_accepted(|| self.submit_many(many))
     }
 

@@ -204,7 +204,7 @@ impl Context {
 
     /// Tries until the request is accepted. Between two tries it executes commands of this context.
     pub fn submit_until_accepted(&self, request: &Request) -> Result<Accepted> {
-        self.may_block()?;
+        self.may_block_to_post()?;
         let contacts = self.routes.contacts();
         match self.submit(request) {
             Err(error) if error.status.is_retry() => {
@@ -237,7 +237,7 @@ impl Context {
         users: [&Completion; 2],
         post: impl FnOnce(Completion) -> Result<Accepted>,
     ) -> Result<()> {
-        self.may_block()?;
+        self.may_block_to_post()?;
         must_be_nothing(users)?;
         let ended = AtomicU64::new(0);
         if post(Completion::store_on(&ended))? == Accepted::Done {

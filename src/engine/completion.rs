@@ -351,8 +351,8 @@ fn refuse_to_wait() -> Result<()> {
     let running = user_function::describe(mine().running.get());
     fail!(
         ERR_STATE,
-        "this function waits, which a callback must not; use a try function (this thread is in \
-         {running}, or has left it by longjmp)"
+        "this function waits, which a callback must not (this thread is in {running}, or has left \
+         it by longjmp)"
     );
 }
 

@@ -90,7 +90,7 @@ impl Context {
 
     /// Tries until the message is accepted, running handlers meanwhile.
     pub fn am_until_accepted(&self, send: &Send) -> Result<()> {
-        self.may_block()?;
+        self.may_block_to_post()?;
         let mut backoff = Backoff::new(self.blocking().spin);
         loop {
             match self.am_try(send) {
@@ -206,7 +206,7 @@ impl Context {
 
     /// Like `am_and_wait`, but not for longer than `timeout`; None: for ever.
     pub fn am_within(&self, send: &Send, timeout: Option<Duration>) -> Result<()> {
-        self.may_block()?;
+        self.may_block_to_post()?;
         must_be_nothing([&send.on_local, &send.on_complete])?;
         check_flags(send.flags, FLAG_DEFER | FLAG_PARK)?;
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
