@@ -131,6 +131,8 @@ class Context:
     def allreduce(self, array, op=None):
         """Returns the sum of all ranks' arrays, element by element, or their combination by another LLCL_OP_*."""
         types = {"int32": "I32", "uint32": "U32", "int64": "I64", "uint64": "U64", "float32": "F32", "float64": "F64"}
+        if array.dtype.name not in types:
+            raise TypeError(f"the array's dtype is {array.dtype.name}, expected one of {', '.join(types)}")
         if not array.dtype.isnative:
             raise ValueError("the array has another byte order than this machine: convert it first")
         result, team = numpy.empty_like(array), ffi.new("llcl_team_t **")

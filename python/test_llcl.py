@@ -30,6 +30,11 @@ with llcl.init() as me:
             raise SystemExit("an array that does not fit is accepted")
         except ValueError:
             pass
+    try:
+        me.allreduce(numpy.ones(1, numpy.int16))
+        raise SystemExit("a dtype that has no type is accepted")
+    except TypeError as error:
+        assert "int16" in str(error) and "float64" in str(error), error
     # cffi frees a callback when its name goes. The callback may run on a thread of the library.
     ended = []
     callback = llcl.ffi.callback("llcl_callback_fn", lambda data, status: ended.append(status))
