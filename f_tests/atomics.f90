@@ -1,5 +1,6 @@
 ! Broken if this fails: an atomic on a scalar of some type, by value or by parameter struct, in some
-! calling form, returns a wrong former value, or loses the addition of a rank.
+! calling form, returns a wrong former value, loses the addition of a rank, or does not count as
+! absent where it is not allocated.
 ! ranks: 1 3
 program atomics
   use testing
@@ -15,6 +16,7 @@ program atomics
   real(c_float) :: r4
   real(c_double) :: r8
   integer(c_int16_t) :: i2
+  integer(c_int32_t), allocatable :: none
 
   call begin(4096)
   complete = 0
@@ -104,6 +106,11 @@ program atomics
   call expect(status, LLCL_ERR_INVALID, 'an array')
   call llcl_atomic(context, right, word, LLCL_OP_LOAD, status=status)
   call expect(status, LLCL_ERR_INVALID, 'nothing')
+  call llcl_atomic(context, right, word, LLCL_OP_LOAD, result=none, status=status)
+  call expect(status, LLCL_ERR_INVALID, 'a scalar that is not allocated')
+  call llcl_atomic(context, right, word, LLCL_OP_STORE, 8)
+  call llcl_atomic(context, right, word, LLCL_OP_LOAD, none, i4, none)
+  call check(i4 == 8, 'scalars that are not allocated are absent')
   call llcl_atomic(context, right, word, LLCL_OP_AND, 1d0, status=status)
   call expect(status, LLCL_ERR_UNSUPPORTED, 'and of doubles')
   call end_well()

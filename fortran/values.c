@@ -107,6 +107,7 @@ static void atomic(atomic_call *call, const char *name, llcl_context_t *context,
     llcl_atomic_params_t params = LLCL_ATOMIC_PARAMS_INIT;
     const CFI_cdesc_t *scalars[3] = {operand, result, compare};
     for (int i = 0; i < 3; i++) {
+        scalars[i] = is_there(scalars[i]) ? scalars[i] : NULL;
         uint32_t type = scalars[i] == NULL ? params.type : scalars[i]->rank != 0 ? 0 : type_of(scalars[i]);
         if (params.type == 0)
             params.type = type;
@@ -123,9 +124,9 @@ static void atomic(atomic_call *call, const char *name, llcl_context_t *context,
     params.flags = flags_of(flags);
     params.target = target;
     params.op = op;
-    params.operand = bits(operand);
-    params.compare = bits(compare);
-    params.result = result != NULL ? result->base_addr : NULL;
+    params.operand = bits(scalars[0]);
+    params.result = scalars[1] != NULL ? scalars[1]->base_addr : NULL;
+    params.compare = bits(scalars[2]);
     params.on_complete = completion_of(on_complete);
     llclf_finish(name, call(context, &params), status);
 }
