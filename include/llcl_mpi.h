@@ -33,8 +33,9 @@ static inline void llcl_mpi_abort_(void *data, int32_t exit_code)
  * context goes; ended by llcl_finalize, before MPI_Finalize. If MPI_COMM_WORLD has one rank, as
  * under llcl-run, the call is llcl_init without a bootstrap: the ranks are those of llcl-run, and
  * llcl_init refuses if another launcher has started several processes.
- * LLCL_ERR_STATE: MPI is not initialised, or is finalised; LLCL_ERR_INVALID also if MPI does not
- * tell the rank and the size of comm. Else as of llcl_init. One thread of a rank at a time.
+ * LLCL_ERR_STATE: MPI is not initialised, or is finalised; LLCL_ERR_INVALID also if comm is
+ * MPI_COMM_NULL or an intercommunicator, or if MPI does not tell its rank and size. Else as of
+ * llcl_init. Each call makes a context of its own. One thread of a rank at a time.
  *
  * If the ranks run on several machines, libllcl calls MPI. With less than MPI_THREAD_MULTIPLE only
  * the thread that has called MPI_Init_thread does, inside its calls of libllcl: no other thread may
@@ -43,12 +44,18 @@ static inline llcl_status_t llcl_init_mpi(MPI_Comm comm, const llcl_config_t *co
 {
     llcl_config_t with = LLCL_CONFIG_INIT;
     llcl_bootstrap_t start = LLCL_BOOTSTRAP_INIT;
-    int begun = 0, ended = 0, world = 0, rank = 0, size = 0;
+    int begun = 0, ended = 0, inter = 0, world = 0, rank = 0, size = 0;
     MPI_Initialized(&begun);
     MPI_Finalized(&ended);
     if (!begun || ended) {
         llcl_set_last_error(begun ? "llcl_init_mpi: MPI is finalised" : "llcl_init_mpi: MPI is not initialised");
         return LLCL_ERR_STATE;
+    }
+    /* In an intercommunicator MPI_Allgather would bring the other group's places in the world. */
+    if (comm == MPI_COMM_NULL || (MPI_Comm_test_inter(comm, &inter) == MPI_SUCCESS && inter)) {
+        llcl_set_last_error(inter ? "llcl_init_mpi: comm is an intercommunicator, expected an intracommunicator"
+                                  : "llcl_init_mpi: comm is MPI_COMM_NULL, expected an intracommunicator");
+        return LLCL_ERR_INVALID;
     }
     if (MPI_Comm_size(MPI_COMM_WORLD, &world) != MPI_SUCCESS || MPI_Comm_rank(comm, &rank) != MPI_SUCCESS ||
         MPI_Comm_size(comm, &size) != MPI_SUCCESS) {
