@@ -34,8 +34,10 @@
  * - A callback runs on the thread that ends the operation. This is the caller, before the call
  *   returns (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this
  *   library; or one of the library's own threads. In offload mode it is the progress thread. There
- *   is one exception: a thread that posts while the command queue is full, or while another thread
- *   posts, may execute commands from the queue, and then runs their callbacks.
+ *   are two exceptions. A thread that posts while the command queue is full, or while another
+ *   thread posts, may execute commands from the queue, and then runs their callbacks. And a round
+ *   of a collective may end in a call of the program that starts it, tests it or waits for it; the
+ *   round's callback then runs there.
  *   Callbacks may post requests by the try functions, and start collectives; they must not block.
  *   A request that a callback posts may end at once. Its own callback then runs after the present
  *   one has returned, so a chain of callbacks of any length needs the stack of one. A thread holds
@@ -106,7 +108,9 @@ extern "C" {
 
 /**
  * Try again: another thread is posting (direct mode), or the object is still in use. Repeat later;
- * the function says what it waits for.
+ * the function says what it waits for. Do not repeat the call inside a callback: in direct mode
+ * the thread that executes may be the callback's own, so a loop there would never end. Return, or
+ * use LLCL_FLAG_PARK.
  */
 #define LLCL_RETRY_BUSY 3
 
@@ -338,8 +342,9 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 
 /**
  * The caller executes everything itself. For an operation that needs the owner of the memory or a
- * network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. That thread
- * may be the caller, inside a callback: LLCL_FLAG_PARK is accepted there.
+ * network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. That thread is
+ * the caller itself in a callback at the end of such an operation: each try there answers
+ * LLCL_RETRY_BUSY, however often it is repeated. With LLCL_FLAG_PARK the request is accepted there.
  */
 #define LLCL_EXECUTION_DIRECT 3u
 
@@ -2487,8 +2492,8 @@ llcl_status_t llcl_am_respond(llcl_am_t *message,
  * returns; NULL if there are none. `size`: how many, at most llcl_peer_info_t::am_medium of the
  * message's sender.
  * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
- * has been answered before, or this process is a forked child; LLCL_ERR_INVALID: NULL;
- * LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
+ * has been answered before, or is a response, or this process is a forked child;
+ * LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
  * message is retained.
  * From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
  */

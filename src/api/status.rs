@@ -16,7 +16,9 @@ pub const LLCL_RETRY_QUEUE_FULL: i32 = 1;
 /// many messages as LLCL_AM_REQUESTS allows (any mode). Help with progress, and repeat.
 pub const LLCL_RETRY_NO_TAG: i32 = 2;
 /// Try again: another thread is posting (direct mode), or the object is still in use. Repeat later;
-/// the function says what it waits for.
+/// the function says what it waits for. Do not repeat the call inside a callback: in direct mode
+/// the thread that executes may be the callback's own, so a loop there would never end. Return, or
+/// use LLCL_FLAG_PARK.
 pub const LLCL_RETRY_BUSY: i32 = 3;
 /// Try again: all message slots of the peer are taken. Yield the core, so that the peer can run its
 /// handlers, and repeat.
