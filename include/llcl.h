@@ -342,9 +342,9 @@ llcl_completion_t llcl_add_on(uint64_t *word);
 
 /**
  * The caller executes everything itself. For an operation that needs the owner of the memory or a
- * network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. That thread is
- * the caller itself in a callback at the end of such an operation: each try there answers
- * LLCL_RETRY_BUSY, however often it is repeated. With LLCL_FLAG_PARK the request is accepted there.
+ * network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. In a callback
+ * at the end of such an operation that thread is the caller itself: each try there answers
+ * LLCL_RETRY_BUSY, however often it is repeated. With LLCL_FLAG_PARK it is accepted.
  */
 #define LLCL_EXECUTION_DIRECT 3u
 
@@ -2493,8 +2493,8 @@ llcl_status_t llcl_am_respond(llcl_am_t *message,
  * message's sender.
  * LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
  * has been answered before, or is a response, or this process is a forked child;
- * LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
- * message is retained.
+ * LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the
+ * handler, or later if the message is retained.
  * From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
  */
 llcl_status_t llcl_am_reply(llcl_am_t *message,

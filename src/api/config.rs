@@ -20,9 +20,9 @@ pub const LLCL_EXECUTION_AUTO: u32 = 1;
 /// executes a batch of commands itself.
 pub const LLCL_EXECUTION_OFFLOAD: u32 = 2;
 /// The caller executes everything itself. For an operation that needs the owner of the memory or a
-/// network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. That thread is
-/// the caller itself in a callback at the end of such an operation: each try there answers
-/// LLCL_RETRY_BUSY, however often it is repeated. With LLCL_FLAG_PARK the request is accepted there.
+/// network, the answer is LLCL_RETRY_BUSY while a thread executes such an operation. In a callback
+/// at the end of such an operation that thread is the caller itself: each try there answers
+/// LLCL_RETRY_BUSY, however often it is repeated. With LLCL_FLAG_PARK it is accepted.
 pub const LLCL_EXECUTION_DIRECT: u32 = 3;
 
 /// As the environment variable LLCL_AM_POLICY says, else LLCL_AM_POLICY_ACQUIRE.

@@ -185,8 +185,8 @@ unsafe fn respond(message: *mut llcl_am_t, params: *const llcl_am_params_t) -> l
 /// message's sender.
 /// LLCL_OK, also if the sender did not ask for an answer or is dead; LLCL_ERR_STATE: the message
 /// has been answered before, or is a response, or this process is a forked child;
-/// LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the handler, or later if the
-/// message is retained.
+/// LLCL_ERR_INVALID: NULL; LLCL_ERR_RANGE: more bytes than fit. Any thread may call it, in the
+/// handler, or later if the message is retained.
 /// From: the replies of von Eicken's active messages; unlike there, no handler runs at the sender.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_reply(
