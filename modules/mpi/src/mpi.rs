@@ -195,8 +195,8 @@ pub fn abort(code: i32) {
     unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
 }
 
-/// Calls MPI_Finalize if the module has initialised MPI. Open MPI needs no stop of all ranks before,
-/// and there it would fail if a rank had died (ULFM).
+/// Calls MPI_Finalize if the module has initialised MPI. Open MPI's needs no stop of all ranks
+/// before it, and there the stop would fail if a rank had died (ULFM).
 pub fn end() {
     if BEGUN.swap(false, Ordering::Relaxed) && !is_finalized() {
         if env!("LLCL_MPI_BUILT_FOR").starts_with("mpich") {

@@ -38,7 +38,8 @@ fn who_waits_for_the_end_of_the_hub_polls() {
 }
 
 /// A process that ignores SIGTERM is killed when the time of the second call is over, also where
-/// that call comes from a rank of another machine. A second call of this machine goes to the others.
+/// that call comes from a rank of another machine. Other machines hear of the second call of a rank
+/// of this one.
 #[test]
 fn a_second_end_of_the_job_shortens_the_time_on_all_machines() {
     for second in [1, 2] {
