@@ -64,6 +64,9 @@ static void another_launcher(void)
         CHECK(setenv("OMPI_COMM_WORLD_SIZE", "1", 1) == 0 && unsetenv("LLCL_ALONE") == 0);
         CHECK_OK(llcl_init(NULL, &context));
         CHECK_OK(llcl_finalize(context));
+        CHECK(unsetenv("OMPI_COMM_WORLD_SIZE") == 0 && setenv("PMIX_RANK", "0", 1) == 0);
+        CHECK_OK(llcl_init(NULL, &context));
+        CHECK_OK(llcl_finalize(context));
         test_end(0);
     }
     CHECK(waitpid(child, &state, 0) == child);
@@ -81,6 +84,60 @@ static void hub_that_has_gone(void)
     CHECK(close(ends[0]) == 0);
 }
 
+/* The hub's process has ended, and another process holds its end of the connection: here the rank
+ * itself. */
+static void hub_whose_process_has_ended(void)
+{
+    int answer[2], ends[2], status = 0;
+    pid_t hub;
+    CHECK(pipe(answer) == 0);
+    fflush(NULL);
+    hub = fork();
+    CHECK(hub >= 0);
+    if (hub == 0) {
+        pid_t maker = getpid();
+        CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+        if (fork() == 0) {
+            llcl_context_t *context = NULL;
+            char fd[32];
+            snprintf(fd, sizeof fd, "%d", ends[0]);
+            setenv("LLCL_RANK", "0", 1);
+            setenv("LLCL_SIZE", "2", 1);
+            setenv("LLCL_HUB_FD", fd, 1);
+            /* Until the test has waited for it. */
+            while (kill(maker, 0) == 0)
+                usleep(1000);
+            alarm(20);
+            status = llcl_init(NULL, &context);
+            CHECK(write(answer[1], &status, sizeof status) == sizeof status);
+        }
+        _exit(0);
+    }
+    CHECK(waitpid(hub, NULL, 0) == hub);
+    CHECK(close(answer[1]) == 0);
+    CHECK(read(answer[0], &status, sizeof status) == sizeof status);
+    CHECK_STATUS(status, LLCL_ERR_SYSTEM);
+    CHECK(close(answer[0]) == 0);
+}
+
+/* The variable is there when the program begins. In another_launcher() the program sets
+ * it later, as MPI_Init of Open MPI 4 does without a launcher. */
+static void rank_0_of_another_launcher(const char *program)
+{
+    int state = 0;
+    pid_t child;
+    fflush(NULL);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        setenv("PMIX_RANK", "0", 1);
+        execl(program, program, "refused", NULL);
+        _exit(1);
+    }
+    CHECK(waitpid(child, &state, 0) == child);
+    CHECK(WIFEXITED(state) && WEXITSTATUS(state) == 0);
+}
+
 static void hub_of_another_kind(void)
 {
     int ends[2];
@@ -93,8 +150,14 @@ static void hub_of_another_kind(void)
     EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=2", fd);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1) {
+        llcl_context_t *context = NULL;
+        CHECK_STATUS(llcl_init(NULL, &context), LLCL_ERR_INVALID);
+        CHECK(strstr(llcl_last_error(), "PMIX_RANK") != NULL);
+        return 0;
+    }
     EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0");
     EXPECT(LLCL_ERR_INVALID, "LLCL_SIZE=2");
     EXPECT(LLCL_ERR_INVALID, "LLCL_HUB_FD=3");
@@ -109,7 +172,9 @@ int main(void)
     EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=1", "LLCL_HUB_FD=987");
     hub_of_another_kind();
     hub_that_has_gone();
+    hub_whose_process_has_ended();
     another_launcher();
+    rank_0_of_another_launcher(argv[0]);
 
     EXPECT(LLCL_ERR_INVALID, "LLCL_EXECUTION=fast");
     EXPECT(LLCL_ERR_INVALID, "LLCL_QUEUE_ENTRIES=7");

@@ -10,7 +10,7 @@ use crate::bootstrap::wanted::Wanted;
 use crate::bootstrap::{Bootstrap, Card};
 use crate::fail;
 use crate::util::once::Once;
-use crate::util::rendezvous::process_of;
+use crate::util::rendezvous::{OtherEnd, process_of};
 use crate::util::socket::{self, Room, Wake};
 use crate::util::status::{Error, Result, Status};
 use crate::util::thread::{Thread, spawn_quiet};
@@ -121,7 +121,19 @@ impl Client {
     /// process. Then it and the hub notice each other's end even if a child holds the socket.
     pub(super) fn join(socket: OwnedFd, rank: u32, size: u32, process: bool) -> Result<Client> {
         let socket = Arc::new(socket);
-        let hub = process.then(|| process_of(socket.as_fd())).flatten();
+        let gone = || {
+            let text = format!(
+                "joining as rank {rank} of {size}: {HUB_GONE}, this rank has ended before, or \
+                 another process has joined in its place"
+            );
+            Error::new(Status::ERR_SYSTEM, text)
+        };
+        let hub = match process.then(|| process_of(socket.as_fd())) {
+            Some(OtherEnd::Process(process)) => Some(process),
+            // A child of it may hold the connection, and would never answer.
+            Some(OtherEnd::Ended) => return Err(gone()),
+            Some(OtherEnd::Unwatched) | None => None,
+        };
         let shared = Arc::new(Shared {
             rank,
             socket: Mutex::new(Some(socket.clone())),
@@ -150,11 +162,7 @@ impl Client {
             client.shared.ask(Request::Join { rank, size }, process.as_ref().map(AsFd::as_fd));
         match joined {
             Ok(_) => Ok(client),
-            Err(e) if e.message() == HUB_GONE => fail!(
-                ERR_SYSTEM,
-                "joining as rank {rank} of {size}: {HUB_GONE}, this rank has ended before, or \
-                 another process has joined in its place"
-            ),
+            Err(e) if e.message() == HUB_GONE => Err(gone()),
             Err(e) => Err(e),
         }
     }
@@ -379,14 +387,15 @@ fn checked(answer: Answer) -> Result<Answer> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::bootstrap::protocol::{PACKET, Reply};
+    use crate::bootstrap::Link;
+    use crate::bootstrap::protocol::{Departure, PACKET, Reply};
 
-    #[test]
-    fn nothing_is_said_after_the_leave() {
+    /// A rank of `size`, whose hub is the other end.
+    fn joined(size: u32) -> (Client, OwnedFd) {
         let (ours, hub) = socket::pair().unwrap();
         let mut packet = vec![0; PACKET];
         let client = std::thread::scope(|scope| {
-            let client = scope.spawn(|| Client::join(ours, 0, 2, false));
+            let client = scope.spawn(|| Client::join(ours, 0, size, false));
             socket::poll(&mut [socket::interest(hub.as_fd(), libc::POLLIN)], -1).unwrap();
             let (size, _) = socket::receive(hub.as_fd(), &mut packet).unwrap();
             let (token, _) = Request::decode(&packet[..size]).unwrap();
@@ -394,6 +403,28 @@ mod tests {
             socket::send(hub.as_fd(), &joined, None, Room::Wait).unwrap();
             client.join().unwrap().unwrap()
         });
+        (client, hub)
+    }
+
+    #[test]
+    fn a_duplicate_hears_of_deaths_and_not_of_departures() {
+        let ((first, hub), (second, _hub)) = (joined(3), joined(3));
+        let duplicate = Arc::new(Bootstrap::of(0, 3, Link::Hub(second)));
+        first.pass_deaths_to(&duplicate);
+        let gone = |rank, left| Reply::Gone { ranks: vec![Departure { rank, left }] }.encode(0);
+        for packet in [gone(1, true), gone(2, false)] {
+            socket::send(hub.as_fd(), &packet, None, Room::Wait).unwrap();
+        }
+        while !duplicate.is_dead(2) {
+            std::thread::sleep(NAP);
+        }
+        assert!(first.is_dead(1) && !duplicate.is_dead(1));
+    }
+
+    #[test]
+    fn nothing_is_said_after_the_leave() {
+        let (client, hub) = joined(2);
+        let mut packet = vec![0; PACKET];
         let socket = client.shared.take_socket().unwrap();
         assert!(client.shared.say(&Request::Fence, 7, None).is_err());
         let mut wanted = vec![1];

@@ -104,6 +104,18 @@ fn the_fence_counts_the_dead_and_the_left_as_arrived() {
 }
 
 #[test]
+fn a_rank_that_dies_in_the_fence_counts_once() {
+    let mut rules = joined(3);
+    assert_eq!(rules.handle(0, 9, Request::Fence, None), Verdict::Fine);
+    rules.gone(0, false);
+    assert_eq!(rules.handle(1, 9, Request::Fence, None), Verdict::Fine);
+    let news = |to| (to, None, "gone 0 false".to_owned());
+    assert_eq!(drain(&mut rules), [news(1), news(2)], "rank 2 has not come");
+    assert_eq!(rules.handle(2, 9, Request::Fence, None), Verdict::Fine);
+    assert_eq!(drain(&mut rules), [1, 2].map(|to| (to, Some(0), String::new())));
+}
+
+#[test]
 fn an_exchange_with_a_rank_that_finalizes_is_refused() {
     let mut rules = joined(3);
     exchange(&mut rules, 0, b"a");
@@ -192,4 +204,19 @@ fn a_rank_behind_the_fence_gets_no_departure() {
     assert_eq!(drain(&mut rules), [0, 2].map(|to| (to, Some(0), String::new())));
     assert_eq!(rules.handle(2, 0, Request::Leave, None), Verdict::Fine);
     assert_eq!(drain(&mut rules), []);
+}
+
+#[test]
+fn a_card_of_another_machine_reaches_those_who_asked_before_and_after() {
+    let mut rules = Rules::of_machine(2, |rank| rank == 0);
+    rules.handle(0, 1, Request::Join { rank: 0, size: 2 }, None);
+    drain(&mut rules);
+    let lookup = |rules: &mut Rules| rules.handle(0, 2, Request::Lookup { peers: vec![1] }, None);
+    lookup(&mut rules);
+    assert_eq!(drain(&mut rules), []);
+    rules.far_cards(&[b"own".to_vec(), b"far".to_vec()]);
+    let card = [(0, Some(0), "far".to_owned())];
+    assert_eq!(drain(&mut rules), card);
+    lookup(&mut rules);
+    assert_eq!(drain(&mut rules), card);
 }

@@ -109,28 +109,63 @@ pub fn connect(name: &Secret) -> Result<Option<OwnedFd>> {
     }
 }
 
-/// A descriptor that becomes readable when the process at the other end has ended, even if a child
-/// of it holds the connection. None: it is this process, or cannot be watched.
-pub fn process_of(end: BorrowedFd<'_>) -> Option<OwnedFd> {
-    let pid = other_end(end).map(|who| who.pid as u32)?;
-    if pid == std::process::id() { None } else { process(pid).ok() }
+/// The process at the other end of a connection.
+#[derive(Debug)]
+pub enum OtherEnd {
+    /// A descriptor that becomes readable when it has ended, even if a child of it holds the
+    /// connection.
+    Process(OwnedFd),
+    Ended,
+    /// It is this process, or cannot be watched.
+    Unwatched,
+}
+
+/// The process at the other end: the one that connected, began to listen, or made the pair.
+pub fn process_of(end: BorrowedFd<'_>) -> OtherEnd {
+    let Some(who) = other_end(end) else { return OtherEnd::Unwatched };
+    if who.pid as u32 == std::process::id() {
+        return OtherEnd::Unwatched;
+    }
+    let mut fd = -1;
+    match option(end, libc::SO_PEERPIDFD, &mut fd) {
+        // SAFETY: the kernel has just made it and nothing else owns it.
+        Ok(()) => OtherEnd::Process(unsafe { OwnedFd::from_raw_fd(fd) }),
+        // Linux before 6.14 answers EINVAL. Later ones may have a descriptor for an ended process.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ESRCH | libc::EINVAL)) => OtherEnd::Ended,
+        // Linux before 6.5. The number may belong to another process by now.
+        Err(_) => by_number(who.pid as u32),
+    }
+}
+
+/// The process with this number, which is 0 for one of another name space.
+fn by_number(pid: u32) -> OtherEnd {
+    match process(pid) {
+        Ok(process) => OtherEnd::Process(process),
+        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => OtherEnd::Ended,
+        Err(_) => OtherEnd::Unwatched,
+    }
 }
 
 fn user_of(end: BorrowedFd<'_>) -> Option<u32> {
     other_end(end).map(|who| who.uid)
 }
 
-/// The process at the other end, as it was when it connected, began to listen, or made the pair.
+/// Number and user of the process at the other end, as they were when it connected, began to
+/// listen, or made the pair.
 fn other_end(end: BorrowedFd<'_>) -> Option<libc::ucred> {
     // SAFETY: all-zero is a valid struct of numbers.
     let mut who: libc::ucred = unsafe { mem::zeroed() };
-    let mut size = mem::size_of_val(&who) as libc::socklen_t;
-    let (level, option) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
-    // SAFETY: `who` and `size` are valid for the writes of this call.
-    let done = unsafe {
-        libc::getsockopt(end.as_raw_fd(), level, option, (&raw mut who).cast(), &mut size)
-    };
-    (done == 0).then_some(who)
+    option(end, libc::SO_PEERCRED, &mut who).ok().map(|()| who)
+}
+
+/// Reads an option of a socket, which is a struct of numbers.
+fn option<T>(end: BorrowedFd<'_>, option: i32, value: &mut T) -> io::Result<()> {
+    let mut size = mem::size_of::<T>() as libc::socklen_t;
+    let value = std::ptr::from_mut(value).cast();
+    // SAFETY: `value` and `size` are valid for the writes of this call.
+    let done =
+        unsafe { libc::getsockopt(end.as_raw_fd(), libc::SOL_SOCKET, option, value, &mut size) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -154,5 +189,16 @@ mod tests {
         assert_eq!(receive(far.as_fd(), &mut buffer).unwrap().0, 5);
         drop(listener);
         assert!(connect(&name).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_ended_process_is_told_from_one_that_cannot_be_watched() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(by_number(child.id()), OtherEnd::Ended));
+        assert!(matches!(by_number(0), OtherEnd::Unwatched));
+        assert!(matches!(by_number(std::process::id()), OtherEnd::Process(_)));
+        let (near, _far) = crate::util::socket::pair().unwrap();
+        assert!(matches!(process_of(near.as_fd()), OtherEnd::Unwatched));
     }
 }

@@ -16,6 +16,7 @@ mod asked;
 mod calls;
 mod failures;
 mod fences;
+mod finalize;
 mod frames;
 mod lane;
 mod message;

@@ -1,6 +1,7 @@
 //! MPI as a library: initialising and finalising it, its errors as sentences, the module's
 //! communicator. Sends and receives are in `requests`.
 
+use crate::finalize;
 use crate::table::Status;
 use mpi_sys as ffi;
 use std::ffi::c_void;
@@ -8,8 +9,6 @@ use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
 
 /// Why a call fails: a status of libllcl, and the sentence for the user.
 pub type Failure = (i32, String);
@@ -153,7 +152,7 @@ pub fn begin() -> Result<(u32, u32), Failure> {
 ///
 /// # Safety
 /// MPI is initialised, and `communicator` is a communicator.
-unsafe fn place_in(communicator: ffi::MPI_Comm) -> Result<(u32, u32), Failure> {
+pub unsafe fn place_in(communicator: ffi::MPI_Comm) -> Result<(u32, u32), Failure> {
     let (mut rank, mut size) = (0, 0);
     // SAFETY: as the caller promises.
     unsafe {
@@ -196,25 +195,15 @@ pub fn abort(code: i32) {
     unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
 }
 
-/// Calls MPI_Finalize if the module has initialised MPI. Over UCX's TCP, MPICH's MPI_Finalize asks
-/// each peer for an answer, and a peer answers inside MPI only. A rank that has all answers does
-/// not answer any more, so ranks that still poll then hang. With the barrier and the pause all
-/// ranks have stopped polling before the first one asks. A protocol of messages cannot replace the
-/// pause: a rank that gets the last message may find the sender's question right behind it, and
-/// answers that before it asks itself. Open MPI needs no barrier, and there it would fail if a rank
-/// had died (ULFM).
+/// Calls MPI_Finalize if the module has initialised MPI. Open MPI's needs no stop of all ranks
+/// before it, and there the stop would fail if a rank had died (ULFM).
 pub fn end() {
-    /// In this time each rank leaves the barrier, also where several tens of threads share a core.
-    const PAUSE: Duration = Duration::from_millis(100);
     if BEGUN.swap(false, Ordering::Relaxed) && !is_finalized() {
-        // SAFETY: the module has initialised MPI, and has no operation under way.
-        unsafe {
-            if env!("LLCL_MPI_BUILT_FOR").starts_with("mpich") {
-                ffi::MPI_Barrier(ffi::RSMPI_COMM_WORLD);
-                thread::sleep(PAUSE);
-            }
-            ffi::MPI_Finalize();
+        if env!("LLCL_MPI_BUILT_FOR").starts_with("mpich") {
+            finalize::stop_polling();
         }
+        // SAFETY: the module has initialised MPI, and has no operation under way.
+        unsafe { ffi::MPI_Finalize() };
     }
 }
 

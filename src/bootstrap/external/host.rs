@@ -19,6 +19,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod end;
+use end::end_all;
+
 /// The hub's buffers are on the heap.
 const STACK: usize = 128 << 10;
 /// How long its rank waits for the others to leave, and where there are several machines, how long
@@ -406,8 +409,8 @@ fn serve_ranks(
         for event in events {
             match event {
                 Event::Abort { rank, code, .. } => {
-                    speak(hub, carry.as_ref());
-                    end_all(hub, me, (rank, code, least), has_left);
+                    let place = (me, has_left);
+                    end_all(hub, (carry.as_ref(), hub_requests), place, (rank, code, least));
                 }
                 Event::Closed { rank } => closed.push_back((Instant::now() + CLOSE_GRACE, rank)),
                 // The hub has killed it.
@@ -415,34 +418,6 @@ fn serve_ranks(
             }
         }
     }
-}
-
-/// Ends the processes of all ranks of this machine, this one last, unless its rank `has_left` the
-/// world. The rank that called for the end ends by itself; it has the same time as the others.
-fn end_all(hub: &mut Hub, me: u32, (rank, code, grace_ms): (u32, i32, u32), has_left: bool) {
-    let grace = |ms: u32| Instant::now() + Duration::from_millis(ms.into());
-    let mut until = grace(grace_ms);
-    hub.signal_all_but(&[me, rank], libc::SIGTERM);
-    while Instant::now() < until && hub.signal_all_but(&[me], 0) {
-        let left = until.saturating_duration_since(Instant::now()).as_millis() as i32;
-        let _ = socket::poll(&mut [interest(hub.as_fd(), libc::POLLIN)], left + 1);
-        // The hub notices their ends. A second call can only shorten the time; other requests have
-        // no effect any more.
-        for event in hub.turn().unwrap_or_default() {
-            if let Event::Abort { grace_ms, .. } = event {
-                until = until.min(grace(grace_ms));
-            }
-        }
-    }
-    hub.signal_all_but(&[me], libc::SIGKILL);
-    if has_left {
-        return;
-    }
-    if rank == me {
-        std::thread::sleep(until.saturating_duration_since(Instant::now()));
-    }
-    // SAFETY: ends the process without running anything of the program.
-    unsafe { libc::_exit(code) }
 }
 
 #[cfg(all(test, not(loom)))]
