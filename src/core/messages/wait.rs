@@ -110,7 +110,8 @@ impl Context {
                 }
                 Err(error) if error.status == Status::RETRY_NO_CREDIT => {
                     // The thread may not sleep here, so it runs handlers between two attempts.
-                    return self.blocking().until_accepted(|| self.am_try(send));
+                    let refused = (self.routes.contacts(), Err(error));
+                    return self.blocking().until_accepted_after(refused, || self.am_try(send));
                 }
                 Err(error) if error.status.is_retry() => {
                     // If the next attempt lacks credit, the loop above waits for the credit.

@@ -4,10 +4,10 @@
 //! peers' responses, and two ranks that send each other many requests make progress.
 
 use crate::engine::messages::HEADER;
-use crate::engine::peer_turns::first_of_each;
+use crate::engine::peer_turns::PeerTurns;
 use crate::transport::carrier::Bytes;
 use crate::transport::frame::Frame;
-use crate::util::sync::{AtomicUsize, Mutex, Ordering};
+use crate::util::sync::{AtomicUsize, Mutex, MutexGuard, Ordering};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
@@ -56,7 +56,9 @@ impl Response {
 /// See the head of the file.
 #[derive(Default)]
 pub struct Parked {
-    queue: Mutex<VecDeque<Response>>,
+    /// A line for each peer, so that an attempt looks at no more than the first response to a peer
+    /// without credit.
+    turns: Mutex<PeerTurns<VecDeque<Response>>>,
     /// The number of parked responses, including one that a thread tries to send.
     count: AtomicUsize,
 }
@@ -75,37 +77,47 @@ impl Parked {
         self.count.load(Ordering::Relaxed) < MOST
     }
 
+    /// Whether a response to this peer is parked: later ones wait behind it.
+    #[inline]
+    pub fn has_for(&self, peer: u32) -> bool {
+        self.any() && self.lock().line(peer).is_some_and(|line| !line.is_empty())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, PeerTurns<VecDeque<Response>>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Parks a response. True: none to its peer was parked before.
     #[cold]
     pub fn park(&self, response: Response) -> bool {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = queue.iter().all(|other| other.peer != response.peer);
-        queue.push_back(response);
+        let (mut turns, mut first) = (self.lock(), false);
+        turns.put(response.peer, |line| {
+            first = line.is_empty();
+            line.push_back(response);
+        });
         self.count.fetch_add(1, Ordering::Relaxed);
         first
     }
 
     /// Calls `name` with the first parked response to each peer, which is the next one to be sent.
-    pub fn each_first(&self, mut name: impl FnMut(&Response)) {
-        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        first_of_each(queue.iter(), |response| response.peer).into_iter().for_each(&mut name);
+    pub fn each_first(&self, name: impl FnMut(&Response)) {
+        self.lock().waiting().filter_map(|(_, line)| line.front()).for_each(name);
     }
 
-    /// Calls `send` for each parked response, and removes those for which it returns true. After a
-    /// false, skips the other responses to that peer. Returns the number removed. None: another
-    /// thread has the lock, and may not have seen the latest credit.
+    /// Calls `send` for parked responses, those to one peer in the order in which they were parked,
+    /// and removes those for which it returns true. After a false, skips the other responses to
+    /// that peer. Returns the number removed. None: another thread has the lock, and may not have
+    /// seen the latest credit.
     #[cold]
     pub fn send(&self, mut send: impl FnMut(&Response) -> bool) -> Option<usize> {
-        let mut queue = self.queue.try_lock().ok()?;
-        let (before, mut refused) = (queue.len(), Vec::new());
-        queue.retain(|response| {
-            let kept = refused.contains(&response.peer) || !send(response);
-            if kept && refused.last() != Some(&response.peer) {
-                refused.push(response.peer);
+        let mut turns = self.turns.try_lock().ok()?;
+        let done = turns.serve(|line| {
+            let sent = line.front().is_some_and(&mut send);
+            if sent {
+                line.pop_front();
             }
-            kept
+            sent
         });
-        let done = before - queue.len();
         self.count.fetch_sub(done, Ordering::Relaxed);
         Some(done)
     }
@@ -138,6 +150,7 @@ mod tests {
             response.peer != 1
         });
         assert_eq!((done, asked), (Some(3), vec![0, 1, 3, 4]));
+        assert!(parked.has_for(1) && !parked.has_for(2));
         assert!(parked.any());
         assert_eq!(parked.send(|_| true), Some(2));
         assert!(!parked.any());

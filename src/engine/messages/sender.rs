@@ -154,6 +154,9 @@ impl AmSender {
         {
             return true;
         }
+        if self.parked.has_for(peer) {
+            return false;
+        }
         let sender = self.ready_sender(peer, frame);
         sender.is_some_and(|sender| self.put(sender, Class::Responses, frame))
     }
@@ -181,7 +184,7 @@ impl AmSender {
 
     /// Sends a response to a peer, or parks it.
     pub fn respond(&self, peer: u32, frame: &Frame) {
-        if self.try_respond(peer, frame) {
+        if !self.parked.has_for(peer) && self.try_respond(peer, frame) {
             return;
         }
         if self.parked.park(Response::of(peer, frame)) {

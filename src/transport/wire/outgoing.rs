@@ -35,6 +35,11 @@ const BUFFERS: usize = 8;
 const LEAST: usize = HEAD + SINGLE_MOST;
 /// Most bytes that allocators of C libraries give without searching.
 const QUICK: usize = 1000;
+/// Most short buffers that are kept, for knocks and for the messages that wait for one peer and
+/// line, and their longest. Frames with several packets have longer ones: a frame that began in a
+/// short one would be copied each time that it grows.
+const SHORTS: usize = 32;
+const SHORT: usize = 4 << 10;
 /// Most bytes of a frame with several packets: four messages of 8 KiB fit, or one of 32 KiB.
 const JOINED: usize = 33_280;
 /// A packet that is longer than a frame begins in a frame with others if that has so much room.
@@ -60,8 +65,10 @@ pub struct Outgoing {
     queues: Vec<Queue>,
     /// The queue that has ended last, for its memory.
     spare: VecDeque<Vec<u8>>,
-    /// Buffers of frames that have ended, empty.
+    /// Longer buffers of frames that have ended, empty.
     buffers: Vec<Vec<u8>>,
+    /// Short buffers of knocks that have ended and of messages, empty.
+    shorts: Vec<Vec<u8>>,
     /// Number of frames in all queues.
     count: usize,
     /// Frames that the lane has taken and not completed, with their tags, which rise, and their
@@ -129,6 +136,7 @@ impl Outgoing {
             queues: Vec::new(),
             spare: VecDeque::new(),
             buffers: Vec::new(),
+            shorts: Vec::new(),
             count: 0,
             taken: VecDeque::new(),
             tags: 0,
@@ -149,8 +157,12 @@ impl Outgoing {
 
     /// Whether a frame of so many bytes of header and payload goes into the shared queue of a peer.
     pub fn queues(&self, to: u32, line: Line, size: usize) -> bool {
-        let (open, left) = self.open(to, line);
-        self.shared_queue && line < LINES / 2 && size <= QUEUED_MOST && open.max(left) > 0
+        let fits = self.shared_queue && line < LINES / 2 && size <= QUEUED_MOST;
+        let open = || {
+            let (open, left) = self.open(to, line);
+            open.max(left) > 0
+        };
+        fits && open()
     }
 
     /// Whether one more frame of which queues() is true may be sent.
@@ -189,14 +201,14 @@ impl Outgoing {
                 packet.put(piece.clone(), frame);
                 piece.end
             };
-            let is_cut = HEAD + whole > frame_most;
+            let (is_cut, is_knock) = (HEAD + whole > frame_most, CLASS_KNOCKS.contains(&to.1));
             let (most, room) = (frame_most.min(JOINED), if is_cut { PART } else { HEAD + whole });
-            let joins =
-                |last: &&mut Vec<u8>| !CLASS_KNOCKS.contains(&to.1) && last.len() + room <= most;
+            let joins = |last: &&mut Vec<u8>| !is_knock && last.len() + room <= most;
             let last = queue.back_mut().filter(joins);
             let mut put_until = last.map_or(0, |last| put(last, 0, most));
             while put_until < whole {
-                let mut frame = self.buffers.pop().unwrap_or_default();
+                let kept = if is_knock { &mut self.shorts } else { &mut self.buffers };
+                let mut frame = kept.pop().unwrap_or_default();
                 put_until = put(&mut frame, put_until, frame_most);
                 queue.push_back(frame);
             }
@@ -209,18 +221,28 @@ impl Outgoing {
         }
     }
 
-    /// Keeps memory for later frames.
+    /// Keeps memory for later frames or messages.
     fn keep(&mut self, mut memory: Vec<u8>) {
-        if memory.capacity() <= JOINED && self.buffers.len() < BUFFERS {
+        let (kept, most) = match memory.capacity() {
+            ..=SHORT => (&mut self.shorts, SHORTS),
+            ..=JOINED => (&mut self.buffers, BUFFERS),
+            _ => return,
+        };
+        if kept.len() < most {
             memory.clear();
-            self.buffers.push(memory);
+            kept.push(memory);
         }
     }
 
-    /// Memory for a message of so many bytes that waits: that of a frame that has ended, if the
-    /// allocator would take long.
+    /// Memory for a message of so many bytes that waits, an earlier one's if the allocator would
+    /// take long.
     pub fn memory_for(&mut self, size: usize) -> Vec<u8> {
-        if size > QUICK { self.buffers.pop().unwrap_or_default() } else { Vec::new() }
+        let kept = match size {
+            ..=QUICK => None,
+            ..=SHORT => self.shorts.pop(),
+            _ => self.buffers.pop(),
+        };
+        kept.unwrap_or_default()
     }
 
     /// Keeps the memory of a message that add() has encoded, if memory_for() may give it again.
@@ -237,16 +259,17 @@ impl Outgoing {
         fits && self.queues.is_empty() && !self.shared_queue
     }
 
-    /// Posts a packet as a frame of its own, without the queue. `make` gets the packet's number,
-    /// and an empty buffer for the frame. A frame that the lane does not take waits. Err: the
-    /// reason why the lane has failed.
+    /// Posts a packet with a message of `size` bytes as a frame of its own, without the queue.
+    /// `make` gets the packet's number, and an empty buffer for the frame. A frame that the lane
+    /// does not take waits. Err: the reason why the lane has failed.
     pub fn post_alone(
         &mut self,
         lane: &mut dyn WireLane,
-        to: To,
+        (to, size): (To, usize),
         make: impl FnOnce(u64, &mut Vec<u8>),
     ) -> Result<(), String> {
-        let mut frame = self.buffers.pop().unwrap_or_else(|| Vec::with_capacity(LEAST));
+        let kept = if size > QUICK { &mut self.buffers } else { &mut self.shorts };
+        let mut frame = kept.pop().unwrap_or_else(|| Vec::with_capacity(LEAST));
         make(self.packets, &mut frame);
         self.packets += 1;
         let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };
@@ -405,44 +428,4 @@ impl Outgoing {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use crate::transport::frame::Frame;
-    use crate::transport::wire::packet::{MOST, bytes_of};
-    use crate::transport::wire::pieces::{Joins, split};
-
-    /// Messages of 8 KiB fill frames of any length: those of 8,000 bytes begin a message behind the
-    /// end of the one before, and those of 16,640 and 33,280 bytes have two and four whole ones.
-    #[test]
-    fn frames_of_a_stream_are_full() {
-        let payload: Vec<u8> = (0..8192_u32).map(|at| (at / 7) as u8).collect();
-        let payload = &payload[..];
-        let message =
-            Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
-        let packet = || Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message));
-        let expected = bytes_of(&packet());
-        for (frame_most, frames) in [(8000, 5), (16_640, 2), (33_280, 1)] {
-            let mut outgoing = Outgoing::new(&Caps { frame_most, ..Caps::default() });
-            for _ in 0..4 {
-                outgoing.add(1, &packet(), None);
-            }
-            let [Queue { frames: queued, .. }] = &outgoing.queues[..] else { panic!("one queue") };
-            assert!(queued.iter().all(|frame| frame.len() <= frame_most));
-            assert_eq!((queued.len(), outgoing.waiting()), (frames, frames));
-            let (mut joins, mut came) = (Joins::default(), 0);
-            for frame in queued {
-                let mut rest = &frame[..];
-                while !rest.is_empty() {
-                    let (piece, others) = split(rest);
-                    if let Some(packet) = joins.take(0, piece, MOST).unwrap() {
-                        assert_eq!(packet[..], expected[..]);
-                        joins.recycle(packet);
-                        came += 1;
-                    }
-                    rest = others;
-                }
-            }
-            assert_eq!(came, 4);
-        }
-    }
-}
+mod tests;

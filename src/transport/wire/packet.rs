@@ -29,6 +29,7 @@ use super::tickets::{Place, Use};
 use crate::transport::frame::{Class, Frame, LARGEST};
 use crate::transport::{CHUNK, MESSAGE_WORDS};
 use std::ops::{Range, RangeInclusive};
+use std::slice::from_ref;
 
 mod single;
 pub use single::{SINGLE_MOST, Single, put_single, single_of};
@@ -202,6 +203,14 @@ impl Encoded<'_> {
 
     /// Appends these bytes of the packet to `to`.
     pub fn put(&self, range: Range<usize>, to: &mut Vec<u8>) {
+        if range.len() == self.size() {
+            // Most packets: without cutting each part.
+            to.extend_from_slice(&self.head);
+            self.numbers.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
+            to.extend_from_slice(self.rest);
+            self.answered.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
+            return;
+        }
         let mut at = 0;
         let mut put = |part: &[u8]| {
             let end = range.end.clamp(at, at + part.len()) - at;
@@ -222,41 +231,43 @@ pub fn encode<R>(
     answered: Option<Answered>,
     then: impl FnOnce(Encoded) -> R,
 ) -> R {
-    let rest = match packet {
-        Packet::Relayed(bytes) => &bytes[..],
-        _ => &[],
-    };
-    let make =
-        |what: u8, owned: Option<&OwnedFrame>, line: Option<Line>, demand, numbers: &[u64]| {
-            let class = owned.map_or(NONE, |owned| owned.class as u8);
-            let rest = owned.map_or(rest, |owned| &owned.bytes);
-            let line = line.map_or(NONE, |line| line as u8);
-            let answer = answered.map_or(0, |(line, _)| 1 + line as u8);
-            let [a, b, c, d] = (demand as u32).to_le_bytes();
-            let head = [what, class, line, answer, a, b, c, d];
-            then(Encoded { head, numbers, rest, answered: answered.map(|(_, number)| number) })
-        };
-    match packet {
-        Packet::Frame(line, owned) => make(FRAME, Some(owned), *line, 0, &[]),
-        Packet::Queued(line, owned) => make(QUEUED, Some(owned), Some(*line), 0, &[]),
+    // The numbers of packets that have several.
+    let (grants, of_use): ([[u64; LINES]; 2], Vec<u64>);
+    let plain = |what| (what, None, None, 0, &[][..]);
+    let (what, owned, line, demand, numbers) = match packet {
+        Packet::Frame(line, owned) => (FRAME, Some(owned), *line, 0, &[][..]),
+        Packet::Queued(line, owned) => (QUEUED, Some(owned), Some(*line), 0, &[][..]),
         Packet::Knock(line, Knock { number, demand, first }) => {
-            make(KNOCK, first.as_ref(), Some(*line), *demand, &[*number])
+            (KNOCK, first.as_ref(), Some(*line), *demand, from_ref(number))
         }
         Packet::More(line, Knock { number, demand, first }) => {
-            make(MORE, first.as_ref(), Some(*line), *demand, &[*number])
+            (MORE, first.as_ref(), Some(*line), *demand, from_ref(number))
         }
         Packet::Grants(answered, granted, asks) => {
-            make(GRANTS, None, None, usize::from(*asks), [*answered, *granted].as_flattened())
+            grants = [*answered, *granted];
+            (GRANTS, None, None, usize::from(*asks), grants.as_flattened())
         }
-        Packet::Taken => make(TAKEN, None, None, 0, &[]),
-        Packet::Asked => make(ASKED, None, None, 0, &[]),
-        Packet::Delivered => make(DELIVERED, None, None, 0, &[]),
         Packet::Use(number, change) => {
             let (which, numbers) = words_of(change);
-            make(USE, None, None, which, &[&[*number], &numbers[..]].concat())
+            of_use = [&[*number], &numbers[..]].concat();
+            (USE, None, None, which, &of_use[..])
         }
-        Packet::Relayed(_) => make(RELAYED, None, None, 0, &[]),
-    }
+        Packet::Taken => plain(TAKEN),
+        Packet::Asked => plain(ASKED),
+        Packet::Delivered => plain(DELIVERED),
+        Packet::Relayed(_) => plain(RELAYED),
+    };
+    let rest = match (packet, owned) {
+        (Packet::Relayed(bytes), _) => &bytes[..],
+        (_, Some(owned)) => &owned.bytes,
+        _ => &[],
+    };
+    let class = owned.map_or(NONE, |owned| owned.class as u8);
+    let line = line.map_or(NONE, |line| line as u8);
+    let answer = answered.map_or(0, |(line, _)| 1 + line as u8);
+    let [a, b, c, d] = (demand as u32).to_le_bytes();
+    let head = [what, class, line, answer, a, b, c, d];
+    then(Encoded { head, numbers, rest, answered: answered.map(|(_, number)| number) })
 }
 
 /// Encodes a packet.

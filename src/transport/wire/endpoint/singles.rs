@@ -40,7 +40,8 @@ impl State {
             let head = |size| pieces::head(size, number, 0..size);
             put_single(bytes, single, (class, frame), answered, head);
         };
-        let posted = outgoing.post_alone(&mut **lane, (to, class_of_single(single, class)), make);
+        let to_class = (to, class_of_single(single, class));
+        let posted = outgoing.post_alone(&mut **lane, (to_class, size), make);
         if let Err(why) = posted {
             // As in Shared::send().
             self.mark_lost(me, to, &format!("refused: {why}"), &mut Out::new());

@@ -1,0 +1,54 @@
+use super::*;
+use crate::transport::frame::Frame;
+use crate::transport::wire::packet::{MOST, bytes_of};
+use crate::transport::wire::pieces::{Joins, split};
+
+/// Messages of 8 KiB fill frames of any length: those of 8,000 bytes begin a message behind the
+/// end of the one before, and those of 16,640 and 33,280 bytes have two and four whole ones.
+#[test]
+fn frames_of_a_stream_are_full() {
+    let payload: Vec<u8> = (0..8192_u32).map(|at| (at / 7) as u8).collect();
+    let payload = &payload[..];
+    let message = Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
+    let packet = || Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message));
+    let expected = bytes_of(&packet());
+    for (frame_most, frames) in [(8000, 5), (16_640, 2), (33_280, 1)] {
+        let mut outgoing = Outgoing::new(&Caps { frame_most, ..Caps::default() });
+        for _ in 0..4 {
+            outgoing.add(1, &packet(), None);
+        }
+        let [Queue { frames: queued, .. }] = &outgoing.queues[..] else { panic!("one queue") };
+        assert!(queued.iter().all(|frame| frame.len() <= frame_most));
+        assert_eq!((queued.len(), outgoing.waiting()), (frames, frames));
+        let (mut joins, mut came) = (Joins::default(), 0);
+        for frame in queued {
+            let mut rest = &frame[..];
+            while !rest.is_empty() {
+                let (piece, others) = split(rest);
+                if let Some(packet) = joins.take(0, piece, MOST).unwrap() {
+                    assert_eq!(packet[..], expected[..]);
+                    joins.recycle(packet);
+                    came += 1;
+                }
+                rest = others;
+            }
+        }
+        assert_eq!(came, 4);
+    }
+}
+
+/// Messages that wait, and knocks, leave the buffers of frames with several packets to those. A
+/// frame that began in a shorter buffer was copied each time that it grew.
+#[test]
+fn a_message_takes_no_buffer_of_a_frame() {
+    let mut outgoing = Outgoing::new(&Caps { frame_most: 8000, ..Caps::default() });
+    outgoing.keep(Vec::with_capacity(8000));
+    let payload = &[1; 1024][..];
+    let message = Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
+    let memory = outgoing.memory_for(1024);
+    assert_eq!(memory.capacity(), 0, "the buffer of a frame");
+    (0..2 * SHORTS).for_each(|_| outgoing.recycle(OwnedFrame::of(Class::Requests, &message)));
+    assert_eq!((outgoing.shorts.len(), outgoing.buffers.len()), (SHORTS, 1));
+    assert!((1024..=SHORT).contains(&outgoing.memory_for(1024).capacity()));
+    assert_eq!(outgoing.memory_for(8000).capacity(), 8000);
+}
