@@ -120,8 +120,8 @@ static void hub_whose_process_has_ended(void)
     CHECK(close(answer[0]) == 0);
 }
 
-/* The variable is there when the program begins. In another_launcher() the program sets
- * it later, as MPI_Init of Open MPI 4 does without a launcher. */
+/* The variable is there when the program begins. In another_launcher() the program sets it later,
+ * as MPI_Init of Open MPI 4 does without a launcher. */
 static void rank_0_of_another_launcher(const char *program)
 {
     int state = 0;

@@ -1,6 +1,6 @@
 /* Broken if this fails: over MPICH's TCP a job of ranks without MPI hangs in MPI_Finalize if the
- * kernel stops a rank before it has got the last message of the others (modules/mpi/src/finalize.rs).
- * The functions below stop the last rank in the last collective call of the module. */
+ * kernel stops a rank before it has got the last message of the others (finalize.rs). The functions
+ * below stop the last rank in the last collective call of the module. */
 #include <llcl.h>
 #include <mpi.h>
 #include <stdio.h>
