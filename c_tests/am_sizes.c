@@ -11,8 +11,8 @@
 #define MEDIUM 2048
 #define MOST_SIZES 160
 #define LARGEST 65536
-/* A header of each size but 0 meets each fifth size of payload. Eight sizes of headers have the same
- * number of words; together they meet every size of payload. */
+/* A header of each size but 0 meets each fifth size of payload. The eight sizes of headers that
+ * have the same number of words meet all of them. */
 #define STRIDE 5u
 
 struct rank {
