@@ -72,6 +72,7 @@ static void one(llcl_context_t *context, llcl_atomic_params_t *atomic, llcl_remo
     }
 }
 
+/* Each value meets every other one, or one of them, which deferred operations choose otherwise. */
 static void table(llcl_context_t *context, const struct shared *target, struct shared *copy,
                   uint32_t peer, uint32_t flags, int every_pair)
 {
@@ -92,7 +93,7 @@ static void table(llcl_context_t *context, const struct shared *target, struct s
                 continue;
             for (a = 0; a < count; a++) {
                 for (b = 0; b < count; b++) {
-                    if (!every_pair && b != (a + 1) % count && b != (3 * a + 2) % count)
+                    if (!every_pair && b != (flags ? 3 * a + 2 : a + 1) % count)
                         continue;
                     atomic.operand = values[b];
                     one(context, &atomic, cell, copy, values[a], values[a]);

@@ -1,15 +1,13 @@
 # make check, make check-all and their parts. The last line of each part says that it passed; otherwise it fails.
 #   check      the checks that a contributor runs
-#   check-more the other checks of a release: models, sanitizers, the simulated network, and the set-ups that check leaves out
-#   check-all  both, and check-wire-table
+#   check-more the other checks: models, sanitizers, the simulated network, and the set-ups that check leaves out
+#   check-all  both, and what only a release needs
 CHECKS = check-rust check-header check-docs check-man check-symbols check-fortran check-c check-examples check-python check-mpi check-install
-MORE = check-loom check-wire check-conduit check-tsan check-asan check-aarch64 check-rust-rest check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
+MORE = check-loom check-wire check-conduit check-tsan check-asan check-aarch64 check-c-rest check-wire-seeds check-mpi-c check-conduit-mpi
+RELEASE = check-wire-table check-asan-rest check-ranks
 # For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
-# These tests start processes and wait, and the library for them is built in a third of the time.
-UNOPTIMISED = CARGO_PROFILE_DEV_OPT_LEVEL=0
-LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" \
-	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 $(CARGO) test --release --locked --quiet --no-default-features --lib \
+LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" $(CARGO) test --profile loom --locked --quiet --no-default-features --lib \
 	--config 'target."cfg(all())".runner=["env", "LD_PRELOAD=$(abspath $(BUILD))/cargo/loom/stacks.so"]' loom_
 
 check: check-tools
@@ -19,7 +17,7 @@ check-more: check-tools
 	@BESIDE=check-more-built scripts/check $(MORE)
 
 check-all: check-tools
-	@scripts/check $(CHECKS) $(MORE) check-wire-table
+	@scripts/check $(CHECKS) $(MORE) $(RELEASE)
 
 # Installs the missing tools that the checks need besides Rust, gcc and make.
 check-tools:
@@ -34,17 +32,11 @@ check-more-built: check-built check-wire-library built-tsan built-asan
 
 check-rust:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
-	$(CARGO) test --locked --quiet --no-default-features --features simulated --lib
-	$(UNOPTIMISED) $(CARGO) test --locked --quiet --features simulated --bins --test '*'
-	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
-
-check-rust-rest:
 	$(CARGO) clippy --locked --all-targets --quiet --features simulated -- -D warnings
-	@$(CARGO) test --locked --quiet --no-default-features --features simulated --lib -- --list | grep '::every_reduce: test' > /dev/null
-	LLCL_RANKS=all $(CARGO) test --locked --quiet --no-default-features --features simulated --lib coll::simulator::tests::every_
-	@echo "check-rust-rest: passed (clippy with the simulated network, algorithms of collectives with every number of ranks up to 33)"
+	$(CARGO) clippy --locked --lib --quiet -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --quiet --no-deps --document-private-items --lib --features simulated
+	$(CARGO) test --locked --quiet --features simulated --lib --bins --test '*'
+	@echo "check-rust: passed (format, clippy, rustdoc, Rust tests)"
 
 # The number of models is checked first, since a model that is not compiled cannot fail.
 check-loom:
@@ -141,14 +133,22 @@ check-wire-seeds: check-wire-library
 	$(WIRE) --wire 2 --nodes --mode direct --filter '@(am|rma|atomic|peer|team)_*'
 	$(WIRE) --wire 2 --nodes --mode offload --filter '@(am|rma|atomic|peer)_*'
 	$(WIRE) --wire 1:remote=0 --nodes --mode auto --filter 'coll_[cgkruv]*'
-	LLCL_KILLS=1000 $(CARGO) test --locked --quiet --no-default-features --features simulated --lib what_is_pending_on_the_dead
+	LLCL_KILLS=1000 $(CARGO) test --locked --quiet --features simulated --lib what_is_pending_on_the_dead
 	for seed in 4 5 6; do $(WIRE) --wire $$seed --all --mode auto --filter '@(am_*|coll_types|coll_v_forms)' || exit 1; done
 	@echo "$@: passed (C tests behind a simulated network, the other modes, three more seeds; 1,000 deaths)"
 
-# Only part of check-all, since it takes a quarter of an hour: the whole table over nine more seeds.
+# The whole table over nine more seeds, which takes a quarter of an hour.
 check-wire-table: check-wire-library
 	for seed in 2 3 4 5 6 7 8 9 10; do $(WIRE) --wire $$seed --mode auto || exit 1; done
 	@echo "$@: passed (all C tests behind a simulated network, nine more seeds)"
+
+# check-rust takes eleven numbers of ranks up to 17: of both parities, and powers of two with their neighbours. Optimised, the
+# simulator takes a fraction of the time.
+RANKS = CARGO_PROFILE_DEV_OPT_LEVEL=1 LLCL_RANKS=all $(CARGO) test --locked --quiet --features simulated --lib coll::simulator
+check-ranks:
+	@$(RANKS) -- --list | grep '::every_reduce: test' > /dev/null
+	$(RANKS)
+	@echo "$@: passed (algorithms of collectives with every number of ranks up to 33)"
 
 # The module for each MPI that is installed. Without libclang, or if cargo cannot fetch the module's crates, this says so and
 # passes.
@@ -183,7 +183,7 @@ check-aarch64:
 # ThreadSanitizer also sees collectives behind the simulated network.
 check-tsan: BEHIND = coll_@(query|blocking|registered|completion|state|async)
 check-tsan built-tsan: SANITIZER = thread
-check-asan built-asan: SANITIZER = address
+check-asan check-asan-rest built-asan: SANITIZER = address
 # A test of these is as fast without optimisation, and built in half of the time.
 built-tsan built-asan:
 	scripts/build-sanitized $(SANITIZER) $(BUILD)/$(SANITIZER)
@@ -191,9 +191,12 @@ built-tsan built-asan:
 		CFLAGS='-O0 -g' CFLAGS_EXTRA=-fsanitize=$(SANITIZER) LLCL_LIBS="$$(cat $(BUILD)/$(SANITIZER)/lib/link)"
 
 check-tsan: built-tsan
-check-asan: built-asan
-check-tsan check-asan:
-	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER)
+check-asan check-asan-rest: built-asan
+# In mode auto each thread of a rank runs what the other modes leave to one of them, so AddressSanitizer sees the same accesses.
+check-asan: SET_UPS = --mode auto
+check-asan-rest: SET_UPS = --mode 'offload|direct'
+check-tsan check-asan check-asan-rest:
+	. scripts/sanitizer-options && c_tests/run --threads --build $(BUILD)/$(SANITIZER) $(SET_UPS)
 	$(if $(BEHIND),. scripts/sanitizer-options && for nodes in 1 "1:remote=0 --nodes"; do \
 		c_tests/run --build $(BUILD)/$(SANITIZER) --mode auto --filter '$(BEHIND)' --wire $$nodes || exit 1; done)
 	@echo "$@: passed (C tests, ranks as threads$(if $(BEHIND),; collectives behind a simulated network))"
@@ -206,4 +209,4 @@ check-conduit-tsan: all
 	. scripts/sanitizer-options && conduit/gasnet/tests/run $(abspath $(BUILD)) tsan
 	@echo "$@: passed (the conduit's tests, instrumented)"
 
-.PHONY: check check-more check-all check-tools check-built check-more-built built-tsan built-asan check-wire-library check-wire-table $(CHECKS) $(MORE)
+.PHONY: check check-more check-all check-tools check-built check-more-built built-tsan built-asan check-wire-library $(CHECKS) $(MORE) $(RELEASE)
