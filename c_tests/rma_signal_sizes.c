@@ -25,7 +25,7 @@ static void post(llcl_context_t *context, const struct transfer *transfer)
     POST(llcl_try_write_signal_async(context, &write));
 }
 
-#define ROUNDS 100
+#define ROUNDS 300
 
 /* One writer, one target: the target looks at the data as soon as it sees the signal. */
 static void order(llcl_context_t *context, int kind, int op, size_t size)

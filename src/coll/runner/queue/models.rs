@@ -39,9 +39,6 @@
 //! side in its place, and another one follows); a release that polls late or not at all, and a
 //! take_tail that does nothing (the deliverer then runs the steps); an owner that finds its queue
 //! claimed and does not look itself (the claimer does).
-//!
-//! One preemption more takes the slow models of three threads up to ten times as long, and then
-//! they find the same faults of this table.
 
 mod ranks;
 
@@ -140,7 +137,7 @@ fn loom_another_thread_ends_the_polling() {
 /// deliverer that has seen any of these states relies on it.
 #[test]
 fn loom_a_holder_looks_once_more() {
-    check(3, || {
+    check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
@@ -155,7 +152,7 @@ fn loom_a_holder_looks_once_more() {
 /// Like `loom_a_holder_looks_once_more` with POLLED_ON, so that deliverers have no fence.
 #[test]
 fn loom_an_owner_that_polled_on_looks_once_more() {
-    check(3, || {
+    check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
@@ -191,7 +188,7 @@ fn loom_polled_on_is_taken_back() {
 /// A start whose user is not about to wait releases the claim and looks once more.
 #[test]
 fn loom_a_start_looks_once_more() {
-    check(3, || {
+    check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
@@ -206,7 +203,7 @@ fn loom_a_start_looks_once_more() {
 /// or the round over.
 #[test]
 fn loom_a_polled_queue_may_be_taken() {
-    check(3, || {
+    check(4, || {
         let plan = plan(&[&[after(1)]]);
         let deliverer = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let helper = spawn(&plan, |plan| plan.look(2, 0));
@@ -263,7 +260,7 @@ fn loom_polling_does_not_outlive_the_round() {
 /// Deliverers leave the last step to the owner until the owner is about to sleep.
 #[test]
 fn loom_an_owner_that_sleeps_has_left_its_tail() {
-    check(3, || {
+    check(4, || {
         let plan = plan_with_tails(&[&[after(1), after(2)]], 1);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
@@ -302,7 +299,7 @@ fn loom_a_tail_is_taken_and_left_again() {
 /// A start that claims its queue, which is still polled from the round before.
 #[test]
 fn loom_a_light_start_looks_once_more() {
-    check(3, || {
+    check(4, || {
         let plan = plan(&[&[after(1), after(2)]]);
         let one = spawn(&plan, |plan| plan.deliver(1, 0, 0));
         let two = spawn(&plan, |plan| plan.deliver(2, 0, 0));
@@ -361,7 +358,7 @@ fn loom_a_signal_of_the_next_round_is_kept() {
 /// in its loop, and while another rank delivers for the next one.
 #[test]
 fn loom_the_next_round_begins_as_this_one_ends() {
-    check(2, || {
+    check(3, || {
         let plan = plan(&[&[after(1), after(2)]]);
         plan.open(0, 0);
         // Runs the first step and releases the claim, so that `at` has to be reset at the end.
