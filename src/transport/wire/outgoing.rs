@@ -224,8 +224,8 @@ impl Outgoing {
     /// Keeps memory for later frames or messages.
     fn keep(&mut self, mut memory: Vec<u8>) {
         let (kept, most) = match memory.capacity() {
-            ..=SHORT => (&mut self.shorts, SHORTS),
-            ..=JOINED => (&mut self.buffers, BUFFERS),
+            size if size <= SHORT => (&mut self.shorts, SHORTS),
+            size if size <= JOINED => (&mut self.buffers, BUFFERS),
             _ => return,
         };
         if kept.len() < most {
@@ -238,11 +238,11 @@ impl Outgoing {
     /// take long.
     pub fn memory_for(&mut self, size: usize) -> Vec<u8> {
         let kept = match size {
-            ..=QUICK => None,
-            ..=SHORT => self.shorts.pop(),
-            _ => self.buffers.pop(),
+            _ if size <= QUICK => return Vec::new(),
+            _ if size <= SHORT => &mut self.shorts,
+            _ => &mut self.buffers,
         };
-        kept.unwrap_or_default()
+        kept.pop().unwrap_or_default()
     }
 
     /// Keeps the memory of a message that add() has encoded, if memory_for() may give it again.
