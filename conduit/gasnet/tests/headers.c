@@ -70,7 +70,7 @@ int main(void) {
     errno = 0;
     if (usleep(1) != 0 || !isdigit('7') || MIN(strlen("two"), (size_t)INT_MAX) != MAX(3u, 2u) ||
         signal(SIGUSR1, SIG_IGN) == SIG_ERR || !info[0] || !node_info[0] || !not_used ||
-        !not_used_either || gasneti_ticks_to_us(gasneti_ticks_now() - before) == 0 ||
+        !not_used_either || gasneti_ticks_to_us(gasneti_ticks_now() - before) == 0 || !*gasneti_gethostname() ||
         (char *)(uintptr_t)GASNETI_MAKEWORD(GASNETI_HIWORD(address), GASNETI_LOWORD(address)) != address) {
         printf("headers: a function has failed, errno %d\n", errno);
         return 1;

@@ -22,3 +22,6 @@ static inline void _gasnett_trace_printf_noop(const char *format, ...) { (void)f
 #define gasneti_ticks_now() gasnett_ticks_now()
 #define gasneti_ticks_to_us(ticks) gasnett_ticks_to_us(ticks)
 #define gasneti_ticks_to_ns(ticks) gasnett_ticks_to_ns(ticks)
+
+/* GASNet-examples. */
+#define gasneti_gethostname() gasnett_gethostname()
