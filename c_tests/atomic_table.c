@@ -72,7 +72,7 @@ static void one(llcl_context_t *context, llcl_atomic_params_t *atomic, llcl_remo
     }
 }
 
-/* Each value meets every other one, or one of them, which deferred operations choose otherwise. */
+/* Each value meets every other one, or only one of them: another one if operations are deferred. */
 static void table(llcl_context_t *context, const struct shared *target, struct shared *copy,
                   uint32_t peer, uint32_t flags, int every_pair)
 {

@@ -3,6 +3,7 @@
  * list when its completion fires, lists and structs when the call has returned, payloads of
  * messages when on_local fires, headers, replies and payloads of responses when the call has
  * returned. Each is overwritten at that moment; the peer must have the bytes that were there before.
+ * BULK messages are those of am_bulk.
  * ranks: 1 2 3
  * cma: on off
  * policies: acquire limit distributed
@@ -180,8 +181,7 @@ static void check_message(const llcl_am_view_t *view)
     CHECK_EQUAL(view->header_size, sizeof order);
     memcpy(order, view->header, sizeof order);
     CHECK_EQUAL(view->payload_size, order[0]);
-    if (view->kind != LLCL_AM_BULK)
-        CHECK(pattern_holds(view->payload, view->payload_size, (uint32_t)order[1]));
+    CHECK(pattern_holds(view->payload, view->payload_size, (uint32_t)order[1]));
 }
 
 static void ask(llcl_am_t *message, void *data)

@@ -64,9 +64,6 @@ static void another_launcher(void)
         CHECK(setenv("OMPI_COMM_WORLD_SIZE", "1", 1) == 0 && unsetenv("LLCL_ALONE") == 0);
         CHECK_OK(llcl_init(NULL, &context));
         CHECK_OK(llcl_finalize(context));
-        CHECK(unsetenv("OMPI_COMM_WORLD_SIZE") == 0 && setenv("PMIX_RANK", "0", 1) == 0);
-        CHECK_OK(llcl_init(NULL, &context));
-        CHECK_OK(llcl_finalize(context));
         test_end(0);
     }
     CHECK(waitpid(child, &state, 0) == child);
@@ -120,24 +117,6 @@ static void hub_whose_process_has_ended(void)
     CHECK(close(answer[0]) == 0);
 }
 
-/* The variable is there when the program begins. In another_launcher() the program sets it later,
- * as MPI_Init of Open MPI 4 does without a launcher. */
-static void rank_0_of_another_launcher(const char *program)
-{
-    int state = 0;
-    pid_t child;
-    fflush(NULL);
-    child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        setenv("PMIX_RANK", "0", 1);
-        execl(program, program, "refused", NULL);
-        _exit(1);
-    }
-    CHECK(waitpid(child, &state, 0) == child);
-    CHECK(WIFEXITED(state) && WEXITSTATUS(state) == 0);
-}
-
 static void hub_of_another_kind(void)
 {
     int ends[2];
@@ -150,14 +129,8 @@ static void hub_of_another_kind(void)
     EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0", "LLCL_SIZE=2", fd);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc > 1) {
-        llcl_context_t *context = NULL;
-        CHECK_STATUS(llcl_init(NULL, &context), LLCL_ERR_INVALID);
-        CHECK(strstr(llcl_last_error(), "PMIX_RANK") != NULL);
-        return 0;
-    }
     EXPECT(LLCL_ERR_INVALID, "LLCL_RANK=0");
     EXPECT(LLCL_ERR_INVALID, "LLCL_SIZE=2");
     EXPECT(LLCL_ERR_INVALID, "LLCL_HUB_FD=3");
@@ -174,7 +147,6 @@ int main(int argc, char **argv)
     hub_that_has_gone();
     hub_whose_process_has_ended();
     another_launcher();
-    rank_0_of_another_launcher(argv[0]);
 
     EXPECT(LLCL_ERR_INVALID, "LLCL_EXECUTION=fast");
     EXPECT(LLCL_ERR_INVALID, "LLCL_QUEUE_ENTRIES=7");

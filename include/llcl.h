@@ -34,10 +34,10 @@
  * - A callback runs on the thread that ends the operation. This is the caller, before the call
  *   returns (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this
  *   library; or one of the library's own threads. In offload mode it is the progress thread. There
- *   are two exceptions. A thread that posts while the command queue is full, or while another
- *   thread posts, may execute commands from the queue, and then runs their callbacks. And a round
- *   of a collective may end in a call of the program that starts it, tests it or waits for it; the
- *   round's callback then runs there.
+ *   are three exceptions. A thread that posts while the command queue is full, or while another
+ *   thread posts, may execute commands from the queue, and then runs their callbacks. A round of a
+ *   collective may end in a call of the program that starts it, tests it or waits for it; the
+ *   round's callback then runs there. And llcl_finalize may run callbacks on its caller.
  *   Callbacks may post requests by the try functions, and start collectives; they must not block.
  *   A request that a callback posts may end at once. Its own callback then runs after the present
  *   one has returned, so a chain of callbacks of any length needs the stack of one. A thread holds
@@ -2472,9 +2472,8 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
  * 0.
  * LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
  * message has been answered or retained before, or is a response, or this process is a forked
- * child; LLCL_ERR_NO_HANDLER: the sender
- * has no handler of this number (found here only if the sender has been contacted and shares
- * memory with this rank);
+ * child; LLCL_ERR_NO_HANDLER: the sender has no handler of this number (found here only if the
+ * sender has been contacted and shares memory with this rank);
  * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
  * error nothing has happened, and the message may be answered. If the sender has no handler when a
  * response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be

@@ -103,9 +103,8 @@ pub unsafe extern "C" fn llcl_am_view(
 /// 0.
 /// LLCL_OK: the handler will run once, unless the sender dies or leaves; LLCL_ERR_STATE: the
 /// message has been answered or retained before, or is a response, or this process is a forked
-/// child; LLCL_ERR_NO_HANDLER: the sender
-/// has no handler of this number (found here only if the sender has been contacted and shares
-/// memory with this rank);
+/// child; LLCL_ERR_NO_HANDLER: the sender has no handler of this number (found here only if the
+/// sender has been contacted and shares memory with this rank);
 /// LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
 /// error nothing has happened, and the message may be answered. If the sender has no handler when a
 /// response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be

@@ -27,10 +27,10 @@
 //! - A callback runs on the thread that ends the operation. This is the caller, before the call
 //!   returns (unless LLCL_FLAG_DEFER or LLCL_FLAG_DONE is given); a thread that waits in this
 //!   library; or one of the library's own threads. In offload mode it is the progress thread. There
-//!   are two exceptions. A thread that posts while the command queue is full, or while another
-//!   thread posts, may execute commands from the queue, and then runs their callbacks. And a round
-//!   of a collective may end in a call of the program that starts it, tests it or waits for it; the
-//!   round's callback then runs there.
+//!   are three exceptions. A thread that posts while the command queue is full, or while another
+//!   thread posts, may execute commands from the queue, and then runs their callbacks. A round of a
+//!   collective may end in a call of the program that starts it, tests it or waits for it; the
+//!   round's callback then runs there. And llcl_finalize may run callbacks on its caller.
 //!   Callbacks may post requests by the try functions, and start collectives; they must not block.
 //!   A request that a callback posts may end at once. Its own callback then runs after the present
 //!   one has returned, so a chain of callbacks of any length needs the stack of one. A thread holds

@@ -7,7 +7,6 @@ use crate::util::socket;
 use crate::util::status::{Error, Result, Status};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// This process's number.
@@ -25,10 +24,9 @@ const FOREIGN: [(&str, u64); 5] = [
     ("MV2_COMM_WORLD_SIZE", 2),
     // srun sets it for a step. A batch script has the variables of its job, not this one.
     ("SLURM_STEP_NUM_TASKS", 2),
-    // No variable with the number of ranks comes with it. See also foreign().
-    (PMIX, 1),
+    // No variable with the number of ranks comes with it.
+    ("PMIX_RANK", 1),
 ];
-const PMIX: &str = "PMIX_RANK";
 
 /// Another launcher that has started several ranks. Each of them must not become a world of one.
 pub struct OtherLauncher {
@@ -45,8 +43,8 @@ pub fn other_launcher() -> Option<OtherLauncher> {
     if [RANK, SIZE, HUB].iter().any(|name| get(name).is_some()) {
         return None;
     }
-    let (variable, value) = foreign(get, initial)?;
-    let has_size = variable != PMIX;
+    let (variable, value) = foreign(get)?;
+    let has_size = variable != "PMIX_RANK";
     let least = if has_size { u32::try_from(value).unwrap_or(u32::MAX) } else { 2 };
     Some(OtherLauncher { variable, value, least })
 }
@@ -55,9 +53,8 @@ impl OtherLauncher {
     /// The error that these ranks cannot be a world; `why` says the reason.
     pub fn refuse(&self, why: &str) -> Error {
         let OtherLauncher { variable, value, .. } = self;
-        let perhaps = if *variable == PMIX { "perhaps " } else { "" };
         let text = format!(
-            "{variable} is {value}: another launcher has started this program {perhaps}as several ranks, each of which would be \
+            "{variable} is {value}: another launcher has started this program as several ranks, each of which would be \
              alone: {why}. Start it by llcl-run, or hand those ranks over by llcl_config_t.bootstrap or llcl_init_mpi \
              (examples/beside_mpi.c), or set LLCL_ALONE=1 if each is to be alone"
         );
@@ -65,29 +62,11 @@ impl OtherLauncher {
     }
 }
 
-/// `initial`: the variables with which this process has started.
-fn foreign(
-    get: impl Fn(&str) -> Option<OsString>,
-    initial: impl Fn(&str) -> Option<OsString>,
-) -> Option<(&'static str, u64)> {
-    let number = |value: OsString| value.to_str()?.parse().ok();
-    let mut known = FOREIGN.iter().filter_map(|it| Some((it, number(get(it.0)?)?)));
-    let several = known.clone().find(|((_, least), value)| value >= least);
-    // Rank 0, of nobody knows how many. A process without a launcher gets this variable by MPI_Init
-    // of Open MPI 4.
-    let first = || {
-        let has_no_size = known.all(|((name, _), _)| *name == PMIX);
-        (has_no_size && number(initial(PMIX)?)? == 0).then_some((PMIX, 0))
-    };
-    several.map(|((name, _), value)| (*name, value)).or_else(first)
-}
-
-/// A variable with which this process has started.
-fn initial(name: &str) -> Option<OsString> {
-    let all = std::fs::read("/proc/self/environ").ok()?;
-    let value =
-        |it: &[u8]| it.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
-    all.split(|byte| *byte == 0).find_map(value).map(OsString::from_vec)
+fn foreign(get: impl Fn(&str) -> Option<OsString>) -> Option<(&'static str, u64)> {
+    FOREIGN.iter().find_map(|(name, least)| {
+        let value = get(name)?.to_str()?.parse().ok()?;
+        (value >= *least).then_some((*name, value))
+    })
 }
 
 /// A place in a world that was started by a launcher.
@@ -220,7 +199,7 @@ mod tests {
     fn other_launchers_are_known_by_what_they_set() {
         let found = |set: &[(&str, &str)]| {
             let value = |name: &str| set.iter().find(|it| it.0 == name).map(|it| it.1.into());
-            foreign(value, value).map(|it| it.0)
+            foreign(value).map(|it| it.0)
         };
         assert_eq!(found(&[]), None);
         assert_eq!(found(&[("PMI_SIZE", "1"), ("PMIX_RANK", "0"), ("PMI_RANK", "0")]), None);
@@ -228,11 +207,6 @@ mod tests {
         assert_eq!(found(&[("PMI_SIZE", "2")]), Some("PMI_SIZE"));
         assert_eq!(found(&[("SLURM_STEP_NUM_TASKS", "4")]), Some("SLURM_STEP_NUM_TASKS"));
         assert_eq!(found(&[("PMIX_RANK", "3")]), Some("PMIX_RANK"));
-        // Only a number of ranks tells whether rank 0 is alone.
-        assert_eq!(found(&[("PMIX_RANK", "0")]), Some("PMIX_RANK"));
-        assert_eq!(found(&[("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "1")]), None);
-        let zero = |name: &str| (name == "PMIX_RANK").then(|| "0".into());
-        assert_eq!(foreign(zero, |_| None), None, "set by MPI_Init");
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn in_one(atomics: u64, asked: u8, kind: u8, operand: u64) -> Option<(u8, u6
 /// region, and the caller tries again later.
 pub fn check(routes: &Routes, port: &Port, word: Address, kind: u8) -> Result<()> {
     if atomic::width(kind) != Some(WIDTH as usize) {
+        let kind = atomic::type_name(kind.into());
         fail!(
             ERR_UNSUPPORTED,
             "type is {kind}, expected one of 8 bytes: the region has LLCL_REGION_DEVICE_ATOMICS, \

@@ -130,9 +130,9 @@ pub fn process_of(end: BorrowedFd<'_>) -> OtherEnd {
     match option(end, libc::SO_PEERPIDFD, &mut fd) {
         // SAFETY: the kernel has just made it and nothing else owns it.
         Ok(()) => OtherEnd::Process(unsafe { OwnedFd::from_raw_fd(fd) }),
-        // Linux before 6.14 answers EINVAL. Later ones may have a descriptor for an ended process.
-        Err(e) if matches!(e.raw_os_error(), Some(libc::ESRCH | libc::EINVAL)) => OtherEnd::Ended,
-        // Linux before 6.5. The number may belong to another process by now.
+        Err(e) if e.raw_os_error() == Some(libc::ESRCH) => OtherEnd::Ended,
+        // Linux before 6.5, or before 6.14 if the process has ended. The number may belong to
+        // another process by now.
         Err(_) => by_number(who.pid as u32),
     }
 }

@@ -17,8 +17,11 @@ use std::ffi::{CStr, CString};
 use std::thread;
 use std::time::Duration;
 
-/// Where the launcher keeps no names, each rank waits for this time behind the last message. A rank
-/// that the kernel stops for longer may hang.
+/// Most ranks that use names. If 280 ranks of one host publish names at a time, MPICH 4.0.2's
+/// launcher and its helper on that host wait for each other for ever.
+const RANKS: u32 = 128;
+/// Without names each rank waits for this time behind the last message. A rank that the kernel
+/// stops for longer may hang.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Pauses between two look-ups: the first one, and the longest one. All ranks ask one launcher.
 const NAPS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
@@ -45,9 +48,9 @@ pub fn stop_polling() {
         // A look-up without a result is an error to MPI.
         ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN);
         ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_SELF, ffi::RSMPI_ERRORS_RETURN);
-        // Other jobs may have names in the same place. 0: there is no place.
+        // Other jobs may have names in the same place. 0: without names.
         let mut job = 0_u64;
-        if rank == 0 {
+        if rank == 0 && size <= RANKS {
             libc::getrandom((&raw mut job).cast(), size_of_val(&job), 0);
             job = if keeps_names(job) { job } else { 0 };
         }
@@ -58,8 +61,12 @@ pub fn stop_polling() {
         let (own, mut all) = (i32::from(named), 0);
         let (number, least) = (ffi::RSMPI_INT32_T, ffi::RSMPI_MIN);
         let (from, to) = ((&raw const own).cast(), (&raw mut all).cast());
-        ffi::MPI_Allreduce(from, to, 1, number, least, ffi::RSMPI_COMM_WORLD);
-        if all == 0 {
+        let got = ffi::MPI_Allreduce(from, to, 1, number, least, ffi::RSMPI_COMM_WORLD) == 0;
+        if !got || all == 0 {
+            if job != 0 {
+                // Ranks that have got another result wait for the end of these names.
+                steps.iter().for_each(|step| drop(unpublish(&name(job, *step, rank))));
+            }
             return thread::sleep(PAUSE);
         }
         for step in steps {

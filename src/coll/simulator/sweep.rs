@@ -8,6 +8,7 @@ use crate::coll::algorithms::Algorithm;
 use crate::coll::nodes::Nodes;
 use crate::coll::problem::{Block, Operation, Problem};
 use crate::coll::schedule::{Program, QUEUES};
+use std::mem::take;
 use std::sync::Arc;
 
 /// Bytes of an element and of a segment.
@@ -74,9 +75,10 @@ pub fn sweep_posted<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
         for ranks in some_ranks() {
             // Many ranks take long, since there is a problem for each root.
             let one_of = if ranks > 9 { 18 } else { 3 };
+            let mut is_first = true;
             problems(algorithm.operation, ranks, &mut turn, &mut |problem, tables| {
                 seen += 1;
-                if random.below(one_of) != 0 {
+                if random.below(one_of) != 0 && !take(&mut is_first) {
                     return;
                 }
                 let most = 1 + random.below(ranks as u64);

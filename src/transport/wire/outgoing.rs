@@ -36,10 +36,11 @@ const LEAST: usize = HEAD + SINGLE_MOST;
 /// Most bytes that allocators of C libraries give without searching.
 const QUICK: usize = 1000;
 /// Most short buffers that are kept, for knocks and for the messages that wait for one peer and
-/// line, and their longest. Frames with several packets have longer ones: a frame that began in a
-/// short one would be copied each time that it grows.
+/// line. Frames with several packets have longer ones: a frame that began in a short one would be
+/// copied each time that it grows.
 const SHORTS: usize = 32;
-const SHORT: usize = 4 << 10;
+/// Most bytes of a short buffer: a message of 4 KiB and its record fit.
+const SHORT: usize = (4 << 10) + 128;
 /// Most bytes of a frame with several packets: four messages of 8 KiB fit, or one of 32 KiB.
 const JOINED: usize = 33_280;
 /// A packet that is longer than a frame begins in a frame with others if that has so much room.
@@ -207,8 +208,7 @@ impl Outgoing {
             let last = queue.back_mut().filter(joins);
             let mut put_until = last.map_or(0, |last| put(last, 0, most));
             while put_until < whole {
-                let kept = if is_knock { &mut self.shorts } else { &mut self.buffers };
-                let mut frame = kept.pop().unwrap_or_default();
+                let mut frame = memory(&mut self.buffers, &mut self.shorts, is_knock);
                 put_until = put(&mut frame, put_until, frame_most);
                 queue.push_back(frame);
             }
@@ -239,7 +239,7 @@ impl Outgoing {
     pub fn memory_for(&mut self, size: usize) -> Vec<u8> {
         let kept = match size {
             _ if size <= QUICK => return Vec::new(),
-            _ if size <= SHORT => &mut self.shorts,
+            _ if FRAME_BEFORE + size <= SHORT => &mut self.shorts,
             _ => &mut self.buffers,
         };
         kept.pop().unwrap_or_default()
@@ -268,8 +268,8 @@ impl Outgoing {
         (to, size): (To, usize),
         make: impl FnOnce(u64, &mut Vec<u8>),
     ) -> Result<(), String> {
-        let kept = if size > QUICK { &mut self.buffers } else { &mut self.shorts };
-        let mut frame = kept.pop().unwrap_or_else(|| Vec::with_capacity(LEAST));
+        let mut frame = memory(&mut self.buffers, &mut self.shorts, size <= QUICK);
+        frame.reserve_exact(LEAST);
         make(self.packets, &mut frame);
         self.packets += 1;
         let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };
@@ -425,6 +425,12 @@ impl Outgoing {
     pub fn taken(&self, peer: u32) -> usize {
         self.taken.iter().filter(|(_, (to, _), _)| *to == peer).count()
     }
+}
+
+/// Kept memory for a frame, or a new one. A short frame leaves the buffers to longer ones.
+fn memory(buffers: &mut Vec<Vec<u8>>, shorts: &mut Vec<Vec<u8>>, is_short: bool) -> Vec<u8> {
+    let buffer = if is_short { None } else { buffers.pop() };
+    buffer.or_else(|| shorts.pop()).unwrap_or_default()
 }
 
 #[cfg(all(test, not(loom)))]

@@ -41,14 +41,39 @@ fn frames_of_a_stream_are_full() {
 /// frame that began in a shorter buffer was copied each time that it grew.
 #[test]
 fn a_message_takes_no_buffer_of_a_frame() {
+    for size in [1024, 4096] {
+        let mut outgoing = Outgoing::new(&Caps { frame_most: 8000, ..Caps::default() });
+        outgoing.keep(Vec::with_capacity(8000));
+        let payload = &[1; 4096][..size];
+        let message =
+            Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
+        let memory = outgoing.memory_for(size);
+        assert_eq!(memory.capacity(), 0, "the buffer of a frame");
+        (0..2 * SHORTS).for_each(|_| outgoing.recycle(OwnedFrame::of(Class::Requests, &message)));
+        assert_eq!((outgoing.shorts.len(), outgoing.buffers.len()), (SHORTS, 1));
+        let kept = outgoing.memory_for(size);
+        assert!((size..=SHORT).contains(&kept.capacity()));
+        let before = kept.as_ptr();
+        let again = OwnedFrame::in_memory(kept, Class::Requests, &message).into_memory();
+        assert_eq!(again.as_ptr(), before, "the message does not fit");
+        assert_eq!(outgoing.memory_for(8000).capacity(), 8000);
+    }
+}
+
+/// A frame with one short message ends as a short buffer.
+#[test]
+fn a_frame_gets_its_memory_again() {
     let mut outgoing = Outgoing::new(&Caps { frame_most: 8000, ..Caps::default() });
-    outgoing.keep(Vec::with_capacity(8000));
-    let payload = &[1; 1024][..];
+    let payload = &[1; 2048][..];
     let message = Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
-    let memory = outgoing.memory_for(1024);
-    assert_eq!(memory.capacity(), 0, "the buffer of a frame");
-    (0..2 * SHORTS).for_each(|_| outgoing.recycle(OwnedFrame::of(Class::Requests, &message)));
-    assert_eq!((outgoing.shorts.len(), outgoing.buffers.len()), (SHORTS, 1));
-    assert!((1024..=SHORT).contains(&outgoing.memory_for(1024).capacity()));
-    assert_eq!(outgoing.memory_for(8000).capacity(), 8000);
+    let mut places = Vec::new();
+    for _ in 0..3 {
+        outgoing.add(1, &Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message)), None);
+        let mut queue = outgoing.queues.pop().unwrap();
+        outgoing.count = 0;
+        let frame = queue.frames.pop_front().unwrap();
+        places.push(frame.as_ptr());
+        outgoing.keep(frame);
+    }
+    assert_eq!(places, [places[0]; 3]);
 }
