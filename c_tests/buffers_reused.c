@@ -2,8 +2,8 @@
  * from which the header allows the program to reuse it: the source of a write, of a box or of a
  * list when its completion fires, lists and structs when the call has returned, payloads of
  * messages when on_local fires, headers, replies and payloads of responses when the call has
- * returned. Each is overwritten at that moment; the peer must have the bytes that were there before.
- * BULK messages are those of am_bulk.
+ * returned. Each is overwritten at that moment; the peer must have the bytes that were there
+ * before. BULK messages are those of am_bulk.
  * ranks: 1 2 3
  * cma: on off
  * policies: acquire limit distributed

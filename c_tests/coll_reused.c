@@ -1,7 +1,7 @@
-/* Broken if this fails: a collective uses a table of counts or offsets, the name of an algorithm or
- * the parameters after llcl_X_async or the _init function has returned; or a buffer after the
- * completion of the round has fired, or after llcl_coll_wait or the blocking form has returned, when
- * other ranks may still be in the round. All are overwritten at once.
+/* Broken if this fails: a collective uses a table of counts or offsets, the name of an algorithm
+ * or the parameters after llcl_X_async or the _init function has returned; or a buffer after the
+ * completion of the round has fired, or after llcl_coll_wait or the blocking form has returned,
+ * when other ranks may still be in the round. All are overwritten at once.
  * ranks: 1 2 3 5
  * engines: offload thread
  * threads: yes
