@@ -40,7 +40,7 @@ const QUICK: usize = 1000;
 /// copied each time that it grows.
 const SHORTS: usize = 32;
 /// Most bytes of a short buffer: a message of 4 KiB and its record fit.
-const SHORT: usize = (4 << 10) + 128;
+const SHORT: usize = 4224;
 /// Most bytes of a frame with several packets: four messages of 8 KiB fit, or one of 32 KiB.
 const JOINED: usize = 33_280;
 /// A packet that is longer than a frame begins in a frame with others if that has so much room.
