@@ -2,8 +2,8 @@
  * response, lock each other up, lose something, or need memory that grows with the number of
  * requests: with one slot, and with polled, serial and parallel handlers; or a rank whose peer
  * takes no responses keeps more than a bounded number of them, or stops with a handler that does
- * not return. LLCL_TEST_FLOOD: requests of each rank
- * (fewer as threads, whose memory is not compared).
+ * not return. LLCL_TEST_FLOOD: requests of each rank, 10,000 if it is not set, and 2,500 as
+ * threads, whose memory is not compared.
  * ranks: 2 3
  * policies: acquire limit distributed
  * threads: yes
