@@ -103,6 +103,7 @@ struct team {
     struct plan *plans;           /* the most recently used one first */
     struct operation *operations; /* those with rounds to start, the oldest first */
     unsigned rounds;              /* rounds of collectives under way */
+    bool meets;                   /* one of them lets none run beside it */
     gex_Flags_t flags;
     gex_Memvec_t scratch;
     const void *data;
@@ -244,7 +245,7 @@ void team_list(struct team *team);
 void teams_place(gex_EP_Index_t index, gex_Rank_t jobrank, const struct gexl_place *place);
 /* Whether an address of this process is in the segment of a rank. A handler of signals calls it. */
 bool is_in_segment(const void *address);
-/* coll.c */
+/* rounds.c */
 void collectives_advance(struct team *team);
 void plans_free(struct team *team);
 /* am.c: runs a reply handler at a peer without a request, for peer completion (vis.c) */

@@ -127,6 +127,14 @@ int main(int argc, char **argv) {
         gex_Segment_Destroy(segment, 0);
     } else if (me == 0 && !strcmp(how, "no function")) {
         gex_Coll_ReduceToAllNB(tm, bytes, bytes, GEX_DT_I32, 4, 1, GEX_OP_USER, NULL, NULL, 0);
+    } else if (me == 0 && !strcmp(how, "no sync flag")) {
+        gasnet_coll_gather_all(GASNET_TEAM_ALL, NULL, NULL, 8, GASNET_COLL_LOCAL | GASNET_COLL_OUT_MYSYNC);
+    } else if (me == 0 && !strcmp(how, "no such image")) {
+        gasnet_coll_broadcast(GASNET_TEAM_ALL, NULL, all, NULL, 8, GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
+    } else if (!strcmp(how, "named barrier of a team")) {
+        gex_TM_t part;
+        gex_TM_Split(&part, tm, 0, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+        gasnet_coll_barrier(part, 0, 0);
     } else if (me == 0 && !strcmp(how, "two notifies")) {
         gasnet_barrier_notify(0, 0);
         gasnet_barrier_notify(0, 0);
