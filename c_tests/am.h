@@ -8,8 +8,8 @@
  * machines with few cores. */
 #define AM_PATIENCE_NS INT64_C(90000000000)
 
-/* am_await() waits as long as the word changes at least once in so many seconds: a count that stands
- * still is lost. */
+/* am_await() waits as long as the word changes at least once in so many seconds: a count that
+ * stands still is lost. */
 #define AM_PATIENCE_S 25
 
 static inline void am_await(llcl_context_t *context, const uint64_t *word, uint64_t at_least,
