@@ -7,8 +7,30 @@
 /* So long that the runner's time limit ends a test first: floods are slow under sanitizers and on
  * machines with few cores. */
 #define AM_PATIENCE_NS INT64_C(90000000000)
+
+/* am_await() waits as long as the word changes at least once in so many seconds: a count that
+ * stands still is lost. */
+#define AM_PATIENCE_S 25
+
+static inline void am_await(llcl_context_t *context, const uint64_t *word, uint64_t at_least,
+                            const char *file, int line)
+{
+    llcl_status_t status = LLCL_ERR_TIMEOUT;
+    int left;
+    for (left = AM_PATIENCE_S; status == LLCL_ERR_TIMEOUT && left > 0; left--) {
+        uint64_t before = word_get(word);
+        status = llcl_wait_word(context, word, at_least, INT64_C(1000000000));
+        if (word_get(word) != before)
+            left = AM_PATIENCE_S;
+    }
+    if (status != LLCL_OK)
+        fprintf(stderr, "a word stands at %llu, expected %llu\n", (unsigned long long)word_get(word),
+                (unsigned long long)at_least);
+    test_status(file, line, "llcl_wait_word", "LLCL_OK", status, LLCL_OK);
+}
+
 #define AM_AWAIT(context, word, at_least) \
-    CHECK_STATUS(llcl_wait_word((context), (word), (at_least), AM_PATIENCE_NS), LLCL_OK)
+    am_await((context), (word), (at_least), __FILE__, __LINE__)
 
 /* Zeroed memory for handlers and callbacks, which may use it until the context has ended. It is
  * never freed. The list am_all_kept refers to it, so leak checkers do not report it. */

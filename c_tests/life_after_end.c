@@ -4,7 +4,7 @@
  * ranks: 1 2
  * modes: auto offload
  * threads: yes */
-#include "shared.h"
+#include "wild.h"
 
 static void ended(llcl_context_t *context, llcl_region_t *region, llcl_team_t *team,
                   llcl_team_t *part, llcl_coll_t *plan, llcl_remote_t there)
@@ -54,6 +54,87 @@ static void ended(llcl_context_t *context, llcl_region_t *region, llcl_team_t *t
     CHECK_STATUS(llcl_team_free(team), LLCL_ERR_STATE);
 }
 
+static void handler(llcl_am_t *message, void *data)
+{
+    (void)message, (void)data;
+}
+
+/* All one-sided operations in all forms. */
+static void posts_after(llcl_context_t *context, llcl_remote_t there)
+{
+    static llcl_status_t (*const strided[])(llcl_context_t *, const llcl_strided_params_t *) = {
+        llcl_try_write_strided_async, llcl_write_strided_async, llcl_write_strided,
+        llcl_try_read_strided_async, llcl_read_strided_async, llcl_read_strided};
+    static llcl_status_t (*const lists[])(llcl_context_t *, const llcl_vector_params_t *) = {
+        llcl_try_writev_async, llcl_writev_async, llcl_writev,
+        llcl_try_readv_async, llcl_readv_async, llcl_readv};
+    llcl_strided_params_t box = LLCL_STRIDED_PARAMS_INIT;
+    llcl_vector_params_t list = LLCL_VECTOR_PARAMS_INIT;
+    llcl_atomic_info_t info = LLCL_ATOMIC_INFO_INIT;
+    struct wild wild = {0};
+    uint64_t word[2] = {0};
+    size_t i;
+    wild.local = llcl_local_address(word);
+    wild.memory = word;
+    wild.remote = wild.signal = there;
+    WILD_REFUSED(context, &wild, LLCL_ERR_STATE);
+    box.local = wild.local;
+    box.remote = there;
+    box.size = 8;
+    box.dimensions = 1;
+    box.extents[0] = 1;
+    for (i = 0; i < sizeof strided / sizeof strided[0]; i++)
+        CHECK_STATUS(strided[i](context, &box), LLCL_ERR_STATE);
+    for (i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        CHECK_STATUS(lists[i](context, &list), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_atomic_query(context, 0, there, LLCL_OP_ADD, LLCL_TYPE_U64, &info), LLCL_ERR_STATE);
+}
+
+/* Waits, and what makes something. */
+static void calls_after(llcl_context_t *context, llcl_region_t *region, llcl_team_t *team)
+{
+    static uint32_t ranks[1];
+    uint64_t word = 0;
+    llcl_awaited_t awaited = LLCL_AWAITED_INIT;
+    llcl_peer_info_t peer = LLCL_PEER_INFO_INIT;
+    llcl_coll_params_t barrier = LLCL_COLL_PARAMS_INIT;
+    llcl_am_params_t am = LLCL_AM_PARAMS_INIT;
+    llcl_context_t *context2;
+    llcl_region_t *region2;
+    llcl_team_t *team2;
+    llcl_coll_t *plan;
+    void *alias;
+    int32_t descriptor;
+    awaited.word = &word;
+    awaited.at_least = 1;
+    CHECK_STATUS(llcl_wait_word_from(context, &word, 1, 1000, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_wait_any(context, &awaited, 1, 0, 1000, NULL), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_wait_fd(context, &awaited, 1, 0, &descriptor), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_wake(context, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_progress(context), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_flush(context, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_flush_within(context, 0, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am_register(context, 1, handler, NULL), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am_poll(context, 1, NULL), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am_wait(context, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am_async(context, &am), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am(context, &am), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_am_within(context, &am, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_connect(context, NULL, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_query_peer(context, 0, &peer), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_allgather_bytes_within(context, NULL, 0, NULL, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_finalize_within(context, 0), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_barrier(context), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_context_duplicate(context, NULL, &context2), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_region_register(context, &word, sizeof word, 0, &region2), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_region_alias(region, 0, 4096, NULL, 0, &alias), LLCL_ERR_STATE);
+    CHECK_STATUS(llcl_team_create(context, ranks, 1, &team2), LLCL_ERR_STATE);
+    barrier.team = team;
+    CHECK_STATUS(llcl_barrier_init(&barrier, &plan), LLCL_ERR_STATE);
+    barrier.on_complete = llcl_store_on(&word);
+    CHECK_STATUS(llcl_barrier_async(&barrier), LLCL_ERR_STATE);
+}
+
 static void run(llcl_context_t *context)
 {
     llcl_region_t *region;
@@ -69,6 +150,8 @@ static void run(llcl_context_t *context)
     CHECK_OK(llcl_barrier_init(&params, &plan));
     CHECK_OK(llcl_team_barrier(team));
     CHECK_OK(test_finalize(context));
+    posts_after(context, there);
+    calls_after(context, region, team);
     ended(context, region, team, part, plan, there);
 }
 

@@ -17,6 +17,44 @@ static void store(llcl_context_t *context, uint32_t peer, const struct shared *t
     CHECK_OK(llcl_write_value(context, &value));
 }
 
+/* The functions that name the dead rank, other than one-sided operations on words. */
+static void named(llcl_context_t *context, uint32_t dead, llcl_remote_t there)
+{
+    uint64_t word = 0;
+    uint32_t ranks[2], me = llcl_rank(context);
+    llcl_peer_info_t peer = LLCL_PEER_INFO_INIT;
+    llcl_atomic_info_t info = LLCL_ATOMIC_INFO_INIT;
+    llcl_awaited_t awaited = LLCL_AWAITED_INIT;
+    llcl_strided_params_t box = LLCL_STRIDED_PARAMS_INIT;
+    llcl_am_params_t am = LLCL_AM_PARAMS_INIT;
+    llcl_context_t *second;
+    llcl_team_t *team;
+    CHECK_STATUS(llcl_query_peer(context, dead, &peer), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_atomic_query(context, dead, there, LLCL_OP_ADD, LLCL_TYPE_U64, &info),
+                 LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_wait_word_from(context, &word, 1, TEST_PATIENCE_NS, dead), LLCL_ERR_PEER_DEAD);
+    awaited.word = &word;
+    awaited.at_least = 1;
+    awaited.peer = dead;
+    awaited.flags = LLCL_WAIT_FROM_PEER;
+    CHECK_STATUS(llcl_wait_any(context, &awaited, 1, 0, TEST_PATIENCE_NS, NULL), LLCL_ERR_PEER_DEAD);
+    am.peer = box.peer = dead;
+    CHECK_STATUS(llcl_try_am_async(context, &am), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_am_async(context, &am), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_am(context, &am), LLCL_ERR_PEER_DEAD);
+    box.local = llcl_local_address(&word);
+    box.remote = there;
+    box.size = 8;
+    box.dimensions = 1;
+    box.extents[0] = 1;
+    CHECK_STATUS(llcl_write_strided(context, &box), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_read_strided(context, &box), LLCL_ERR_PEER_DEAD);
+    ranks[0] = me;
+    ranks[1] = dead;
+    CHECK_STATUS(llcl_team_create(context, ranks, 2, &team), LLCL_ERR_PEER_DEAD);
+    CHECK_STATUS(llcl_context_duplicate(context, NULL, &second), LLCL_ERR_PEER_DEAD);
+}
+
 static void run(llcl_context_t *context)
 {
     struct shared allocated, used, registered, mine;
@@ -60,6 +98,7 @@ static void run(llcl_context_t *context)
     CHECK_STATUS(llcl_connect(context, both, 2), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_connect(context, both + 1, 2), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_allgather_bytes(context, NULL, 0, NULL), LLCL_ERR_PEER_DEAD);
+    named(context, last, remote_at(&used, last, 0));
     /* The others are as alive as before. */
     for (peer = 0; peer < last; peer++) {
         CHECK_OK(llcl_peer_alive(context, peer));

@@ -29,6 +29,7 @@ static void run(llcl_context_t *context)
                                        UINT64_MAX - 7, UINT64_MAX - 1023};
     struct shared target, mine;
     struct wild wild = {0};
+    llcl_atomic_info_t info = LLCL_ATOMIC_INFO_INIT;
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context);
     size_t i;
     int kind;
@@ -44,6 +45,8 @@ static void run(llcl_context_t *context)
             wild.signal = remote_at(&target, peer, 0);
             wild.flags = i % 2 ? LLCL_FLAG_DEFER : 0;
             WILD_REFUSED(context, &wild, LLCL_ERR_RANGE);
+            CHECK_STATUS(llcl_atomic_query(context, peer, wild.remote, LLCL_OP_ADD, LLCL_TYPE_U64, &info),
+                         LLCL_ERR_RANGE);
             CHECK(llcl_remote_pointer(context, peer, wild.remote, 8) == NULL);
             /* Data inside, signal outside: nothing of it may happen. */
             wild.remote = remote_at(&target, peer, 8);

@@ -10,6 +10,7 @@ static void check(llcl_context_t *context, int kind, uint32_t flags)
 {
     struct shared old, fresh, mine;
     struct wild wild = {0};
+    llcl_atomic_info_t info = LLCL_ATOMIC_INFO_INIT;
     uint32_t peer = (llcl_rank(context) + 1) % llcl_size(context);
     region_make(context, ALLOCATED, 4096, &mine);
     share(context, kind, 4096, &old);
@@ -27,6 +28,7 @@ static void check(llcl_context_t *context, int kind, uint32_t flags)
     CHECK_OK(llcl_region_free(old.region));
     share(context, kind, 4096, &fresh);
     WILD_REFUSED(context, &wild, LLCL_ERR_KEY);
+    CHECK_STATUS(llcl_atomic_query(context, peer, wild.remote, LLCL_OP_ADD, LLCL_TYPE_U64, &info), LLCL_ERR_KEY);
     fence(context);
     CHECK(bytes_are(fresh.bytes, fresh.size, 0));
     /* A living destination and a stale signal word. */

@@ -1,6 +1,6 @@
 ! Broken if this fails: an atomic on a scalar of some type, by value or by parameter struct, in some
 ! calling form, returns a wrong former value, loses the addition of a rank, or does not count as
-! absent where it is not allocated.
+! absent where it is not allocated; or a call without its operand is accepted, as if it were 0.
 ! ranks: 1 3
 program atomics
   use testing
@@ -108,6 +108,14 @@ program atomics
   call expect(status, LLCL_ERR_INVALID, 'nothing')
   call llcl_atomic(context, right, word, LLCL_OP_LOAD, result=none, status=status)
   call expect(status, LLCL_ERR_INVALID, 'a scalar that is not allocated')
+  call llcl_atomic(context, right, word, LLCL_OP_ADD, result=i4, status=status)
+  call expect(status, LLCL_ERR_INVALID, 'no operand')
+  call check(index(llcl_last_error(), 'operand is absent') > 0, 'the sentence of no operand')
+  call llcl_atomic(context, right, word, LLCL_OP_STORE, none, result=i4, status=status)
+  call expect(status, LLCL_ERR_INVALID, 'an operand that is not allocated')
+  call llcl_atomic_async(context, right, word, LLCL_OP_COMPARE_SWAP, 1, result=i4, status=status)
+  call expect(status, LLCL_ERR_INVALID, 'no value to compare')
+  call check(index(llcl_last_error(), 'compare is absent') > 0, 'the sentence of no value to compare')
   call llcl_atomic(context, right, word, LLCL_OP_STORE, 8)
   call llcl_atomic(context, right, word, LLCL_OP_LOAD, none, i4, none)
   call check(i4 == 8, 'scalars that are not allocated are absent')

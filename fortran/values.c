@@ -120,6 +120,14 @@ static void atomic(atomic_call *call, const char *name, llcl_context_t *context,
         llclf_refuse(name, not_one_type, status);
         return;
     }
+    if (op != LLCL_OP_LOAD && scalars[0] == NULL) {
+        llclf_refuse(name, "operand is absent: only LLCL_OP_LOAD needs none", status);
+        return;
+    }
+    if (op == LLCL_OP_COMPARE_SWAP && scalars[2] == NULL) {
+        llclf_refuse(name, "compare is absent: LLCL_OP_COMPARE_SWAP needs the expected value", status);
+        return;
+    }
     params.peer = peer;
     params.flags = flags_of(flags);
     params.target = target;

@@ -261,29 +261,43 @@ fn an_abort_ends_the_job_with_its_code() {
         me.exchange(&[], &mut []).unwrap();
         if me.rank() == 1 {
             let code = std::env::var("ABORT_CODE").unwrap().parse().unwrap();
+            if std::env::var_os("FAILS_BEFORE").is_some() {
+                me.exchange(&[], &mut []).unwrap_err();
+                std::thread::sleep(Duration::from_millis(200));
+            }
             me.abort(code, 2000);
+            // It ends by itself: no signal reaches it.
+            std::thread::sleep(Duration::from_millis(200));
+            println!("as it likes");
             exit(code);
+        } else if me.rank() == 0 && std::env::var_os("FAILS_BEFORE").is_some() {
+            exit(5);
         }
         std::thread::sleep(Duration::from_secs(60));
         exit(0);
     }
-    let run = |code: &str| {
+    let run = |code: &str, before: Option<&str>| {
         let output = Command::new(env!("CARGO_BIN_EXE_llcl-run"))
             .args(["-n", "3", "--keep-going", "--"])
             .args(again("an_abort_ends_the_job_with_its_code"))
             .env("LLCL_TEST_RANK", "yes")
             .env("ABORT_CODE", code)
+            .envs(before.map(|before| (before, "yes")))
             .output()
             .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("as it likes\n"), "{said}");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let sentence = format!("rank 1 ends the job with code {code}");
         assert_eq!(said.contains(&sentence), code != "0", "{said}");
         output.status.code().unwrap()
     };
-    assert_eq!(run("42"), 42);
-    assert_eq!(run("0"), 0);
-    assert_eq!(run("256"), 1);
-    assert_eq!(run("-1"), 255);
+    assert_eq!(run("42", None), 42);
+    assert_eq!(run("0", None), 0);
+    assert_eq!(run("256", None), 1);
+    assert_eq!(run("-1", None), 255);
+    // A failure that did not end the job decides the code.
+    assert_eq!(run("42", Some("FAILS_BEFORE")), 5);
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Context {
         let launched = Fabric::launch().map_err(|error| launcher.refuse(error.message()));
         let launched = launched.and_then(|launch| match launch.place().1 {
             size if size < launcher.least => Err(launcher.refuse(&format!(
-                "to its MPI there are {size} ranks, as if another MPI had started it"
+                "to the module's MPI the size of the job is {size}, as if another MPI had started it"
             ))),
             _ => Ok(launch),
         });

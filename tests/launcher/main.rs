@@ -110,6 +110,21 @@ fn a_rank_inherits_its_own_socket_and_nothing_else_of_the_launcher() {
 }
 
 #[test]
+fn a_rank_has_the_limit_of_open_files_of_the_launcher() {
+    let limits = "ulimit -Sn; ulimit -Hn";
+    let mut command = shell(&["-n", "1"], limits);
+    // SAFETY: the limit is valid for the read of this call, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            let limit = libc::rlimit { rlim_cur: 100, rlim_max: 200 };
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+            Ok(())
+        });
+    }
+    assert_eq!(text(&command.output().unwrap().stdout), "100\n200\n");
+}
+
+#[test]
 fn the_exit_code_is_that_of_the_first_failure() {
     let code = |options: &[&str], script: &str| {
         let output = shell(options, script).output().unwrap();
@@ -227,6 +242,7 @@ fn a_failure_ends_the_others_first_politely() {
     let start = Instant::now();
     let output = shell(&["-n", "2"], &deaf).output().unwrap();
     assert_eq!(output.status.code(), Some(4));
+    assert_eq!(text(&output.stderr).lines().count(), 1, "also the kill is reported");
     assert!(start.elapsed() > Duration::from_millis(2000));
     assert!(start.elapsed() < Duration::from_secs(40));
 }

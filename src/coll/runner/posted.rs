@@ -143,6 +143,19 @@ mod tests {
     }
 
     #[test]
+    fn a_put_and_its_signal_to_two_far_ranks_are_two_puts() {
+        let mut program = Program::new(1);
+        program.queue(0).wait(2, 1).copy(send(0, 0), receive(2, 0), 8).signal(3, 0);
+        let posted = posted(program, 0, |rank| rank > 1).unwrap();
+        let about = |step: &Step| {
+            let to = step.action.places().last().map(|place| place.rank);
+            (step.wait.is_some(), to, step.signal.map(|signal| signal.rank))
+        };
+        let steps = posted.queues[0].iter().map(about).collect::<Vec<_>>();
+        assert_eq!(steps, [(true, Some(2), None), (false, None, Some(3))]);
+    }
+
+    #[test]
     fn adjacent_copies_to_a_far_rank_are_one_put() {
         let mut program = Program::new(1);
         let mut queue = program.queue(0);

@@ -92,6 +92,7 @@ impl Run<'_> {
 
     /// Sends a put.
     pub(super) fn send(&mut self, thread: usize, step: Step, (to, bytes): (usize, &[u8])) {
+        assert!(step.signal.is_none_or(|signal| signal.rank == to), "a put to two ranks: {step:?}");
         let round = self.ranks[thread / self.lanes].round;
         let due = step.signal.filter(|signal| round.is_multiple_of(signal.every as usize));
         let place = match step.action {

@@ -37,6 +37,37 @@ fn who_waits_for_the_end_of_the_hub_polls() {
     assert!(calls.load(Ordering::Relaxed) > 1);
 }
 
+/// If the process of the hub ended before the others have left, they would find that all are dead.
+#[test]
+fn the_rank_of_the_hub_leaves_after_the_others_of_its_machine() {
+    let (name, key) = (secret().unwrap(), secret().unwrap());
+    let (end, host) = Host::start(listen(&name, 2).unwrap(), key, (0, 2)).unwrap();
+    host.hub_requests().set_hubs([0, 0].into());
+    let other = connect(&name).unwrap().unwrap();
+    let probe = Wake::new().unwrap();
+    socket::send(other.as_fd(), &hello(&key, 1), Some(probe.as_fd()), Room::Now).unwrap();
+    for (rank, end) in [(0, &end), (1, &other)] {
+        let join = Request::Join { rank, size: 2 }.encode(1);
+        socket::send(end.as_fd(), &join, None, Room::Now).unwrap();
+        socket::poll(&mut [interest(end.as_fd(), libc::POLLIN)], -1).unwrap();
+    }
+    let leave = |end: &OwnedFd| {
+        socket::send(end.as_fd(), &Request::Leave.encode(1), None, Room::Now).unwrap();
+    };
+    leave(&end);
+    let start = Instant::now();
+    let later = Duration::from_millis(100);
+    let leaves = std::thread::spawn(move || {
+        std::thread::sleep(later);
+        leave(&other);
+        other
+    });
+    host.leave(Some(start + Duration::from_secs(30)), None);
+    let took = start.elapsed();
+    assert!((later..Duration::from_secs(20)).contains(&took), "{took:?}");
+    leaves.join().unwrap();
+}
+
 /// A process that ignores SIGTERM is killed when the time of the second call is over, also where
 /// that call comes from a rank of another machine. Other machines hear of the second call of a rank
 /// of this one.
