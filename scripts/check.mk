@@ -169,8 +169,9 @@ check-conduit-mpi: all conduit
 	@scripts/check-mpi $(BUILD) conduit
 	@echo "$@: passed (the GASNet conduit's tests on two nodes that MPI joins)"
 
+# The shared library is stripped.
 check-wire-library: all
-	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=false \
 		$(MAKE) --no-print-directory BUILD=$(BUILD)/wire FEATURES=simulated library
 	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
 
