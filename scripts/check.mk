@@ -7,8 +7,8 @@ MORE = check-loom check-wire check-conduit check-tsan check-asan check-aarch64 c
 RELEASE = check-wire-table check-asan-rest check-ranks
 # For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
-# With one set-up more than there are processors a fifth of their time is idle. Ranks behind the simulated network, and those that
-# a sanitizer watches, use all of it.
+# With one set-up more than there are processors a fifth of their time is idle. Ranks behind the
+# simulated network, and ranks that a sanitizer watches, use all of it.
 JOBS = --jobs $$((2 * $$(nproc)))
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" $(CARGO) test --profile loom --locked --quiet --no-default-features --lib \
 	--config 'target."cfg(all())".runner=["env", "LD_PRELOAD=$(abspath $(BUILD))/cargo/loom/stacks.so"]' loom_
