@@ -32,7 +32,7 @@ struct coll_run {
 };
 
 /* Element i of the combination of ranks 0 to `last`. */
-static inline void coll_combined(const struct coll_run *run, uint32_t last, uint64_t i, void *element)
+UNCHECKED static inline void coll_combined(const struct coll_run *run, uint32_t last, uint64_t i, void *element)
 {
     const struct coll_case *asked = &run->asked;
     unsigned char other[COLL_WIDEST];
@@ -247,7 +247,7 @@ static inline llcl_status_t coll_make(struct coll_run *run, const struct coll_ca
 
 /* ---- a round ---- */
 
-static inline void coll_store(struct coll_run *run, struct coll_side *side, uint32_t to, uint64_t at,
+UNCHECKED static inline void coll_store(struct coll_run *run, struct coll_side *side, uint32_t to, uint64_t at,
                               uint64_t count)
 {
     size_t width = coll_width(run->asked.type);
@@ -292,7 +292,7 @@ static inline void coll_fill(struct coll_run *run)
 }
 
 /* Sets the shadow to the block of rank `from` for rank `to`, at element `at` of the output. */
-static inline void coll_expect_block(struct coll_run *run, uint32_t from, uint32_t to, uint64_t at,
+UNCHECKED static inline void coll_expect_block(struct coll_run *run, uint32_t from, uint32_t to, uint64_t at,
                                      uint64_t count)
 {
     size_t width = coll_width(run->asked.type);
@@ -302,7 +302,7 @@ static inline void coll_expect_block(struct coll_run *run, uint32_t from, uint32
 }
 
 /* Sets the shadow to the expected output. */
-static inline void coll_expect(struct coll_run *run)
+UNCHECKED static inline void coll_expect(struct coll_run *run)
 {
     const struct coll_case *asked = &run->asked;
     unsigned char *to = coll_shadow(&run->receive);

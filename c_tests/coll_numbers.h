@@ -6,23 +6,23 @@
 
 #include <float.h>
 
-static inline int coll_is_plain(uint32_t type)
+UNCHECKED static inline int coll_is_plain(uint32_t type)
 {
     return type <= LLCL_TYPE_U16;
 }
 
-static inline int coll_is_pair(uint32_t type)
+UNCHECKED static inline int coll_is_pair(uint32_t type)
 {
     return type >= LLCL_TYPE_F32_I32 && type <= LLCL_TYPE_LONG_DOUBLE_I32;
 }
 
-static inline int coll_is_complex(uint32_t type)
+UNCHECKED static inline int coll_is_complex(uint32_t type)
 {
     return type == LLCL_TYPE_COMPLEX_F32 || type == LLCL_TYPE_COMPLEX_F64;
 }
 
 /* Whether a type has an operation. */
-static inline int coll_has(uint32_t type, uint32_t op)
+UNCHECKED static inline int coll_has(uint32_t type, uint32_t op)
 {
     int arithmetic = op == LLCL_OP_ADD || op == LLCL_OP_PROD;
     int order = op == LLCL_OP_MIN || op == LLCL_OP_MAX;
@@ -52,7 +52,7 @@ static inline int coll_has(uint32_t type, uint32_t op)
 
 /* coll_narrow() returns the bits of a number that both 16-bit formats can represent. coll_widen()
  * returns the number. */
-static inline uint16_t coll_narrow(uint32_t type, float number)
+UNCHECKED static inline uint16_t coll_narrow(uint32_t type, float number)
 {
     uint32_t bits, exponent;
     memcpy(&bits, &number, sizeof bits);
@@ -62,7 +62,7 @@ static inline uint16_t coll_narrow(uint32_t type, float number)
     return (uint16_t)((bits >> 16 & 0x8000) | (exponent ? (exponent - 112) << 10 | (bits >> 13 & 0x3ff) : 0));
 }
 
-static inline float coll_widen(uint32_t type, uint16_t half)
+UNCHECKED static inline float coll_widen(uint32_t type, uint16_t half)
 {
     uint32_t bits = (uint32_t)half << 16, exponent = half >> 10 & 0x1f;
     float number;
@@ -78,7 +78,7 @@ struct coll_pair {
     int64_t index;
 };
 
-static inline struct coll_pair coll_pair_of(uint32_t type, const void *element)
+UNCHECKED static inline struct coll_pair coll_pair_of(uint32_t type, const void *element)
 {
     const char *bytes = element;
     struct coll_pair pair = {0, 0};
@@ -112,7 +112,7 @@ static inline struct coll_pair coll_pair_of(uint32_t type, const void *element)
     return pair;
 }
 
-static inline void coll_pair_store(uint32_t type, double value, int64_t index, void *element)
+UNCHECKED static inline void coll_pair_store(uint32_t type, double value, int64_t index, void *element)
 {
     char *bytes = element;
     int32_t small_value = (int32_t)value, small_index = (int32_t)index;
@@ -140,7 +140,7 @@ static inline void coll_pair_store(uint32_t type, double value, int64_t index, v
 }
 
 /* Makes an element from a random number. */
-static inline void coll_number_element(uint32_t type, int factor, uint64_t raw, void *element)
+UNCHECKED static inline void coll_number_element(uint32_t type, int factor, uint64_t raw, void *element)
 {
     static const double values[] = {3, -7, 12, 3, 1000000, -7.0};
     double number = factor ? (raw % 3 ? 1.0 : raw % 2 ? -2.0 : 0.5) : (double)(raw % 33) - 16.0;
@@ -182,7 +182,7 @@ static inline void coll_number_element(uint32_t type, int factor, uint64_t raw, 
     }
 }
 
-static inline double coll_combine_floats(uint32_t op, double left, double right)
+UNCHECKED static inline double coll_combine_floats(uint32_t op, double left, double right)
 {
     switch (op) {
     case LLCL_OP_ADD: return left + right;
@@ -192,7 +192,7 @@ static inline double coll_combine_floats(uint32_t op, double left, double right)
     }
 }
 
-static inline void coll_complex_combine(uint32_t op, double left[2], const double right[2])
+UNCHECKED static inline void coll_complex_combine(uint32_t op, double left[2], const double right[2])
 {
     double real = left[0] + right[0], imaginary = left[1] + right[1];
     if (op == LLCL_OP_PROD) {
@@ -203,7 +203,7 @@ static inline void coll_complex_combine(uint32_t op, double left[2], const doubl
     left[1] = imaginary;
 }
 
-static inline void coll_number_combine(uint32_t type, uint32_t op, void *left, const void *right)
+UNCHECKED static inline void coll_number_combine(uint32_t type, uint32_t op, void *left, const void *right)
 {
     uint16_t half[2];
     unsigned char *bytes = left;

@@ -105,7 +105,7 @@ static inline llcl_status_t coll_begin(int operation, int varied, const llcl_col
 
 /* ---- numbers that all ranks know ---- */
 
-static inline uint64_t coll_mix(uint64_t x)
+UNCHECKED static inline uint64_t coll_mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15);
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -116,7 +116,7 @@ static inline uint64_t coll_mix(uint64_t x)
 #define COLL_BYTES 24u  /* an element of LLCL_TYPE_BYTES: three maps of coll_compose() */
 #define COLL_WIDEST 32u /* the widest element */
 
-static inline size_t coll_width(uint32_t type)
+UNCHECKED static inline size_t coll_width(uint32_t type)
 {
     switch (type) {
     case LLCL_TYPE_I8: case LLCL_TYPE_U8: case LLCL_TYPE_BOOL: return 1;
@@ -130,7 +130,7 @@ static inline size_t coll_width(uint32_t type)
     }
 }
 
-static inline int coll_is_float(uint32_t type)
+UNCHECKED static inline int coll_is_float(uint32_t type)
 {
     return type == LLCL_TYPE_F32 || type == LLCL_TYPE_F64;
 }
@@ -139,7 +139,7 @@ static inline int coll_is_float(uint32_t type)
 
 /* Element i of the block that rank `from` has for rank `to`. The floating-point numbers are
  * chosen so that no order of additions or multiplications rounds. */
-static inline void coll_element(const struct coll_case *asked, uint64_t round, uint32_t from, uint32_t to,
+UNCHECKED static inline void coll_element(const struct coll_case *asked, uint64_t round, uint32_t from, uint32_t to,
                                 uint64_t i, void *element)
 {
     uint64_t raw = coll_mix(asked->seed + round * 1000003 + from * 7919 + to * 104729 + (i << 32));
@@ -162,7 +162,7 @@ static inline void coll_element(const struct coll_case *asked, uint64_t round, u
 
 /* ---- the reference of the operations that combine: left = left op right ---- */
 
-static inline uint64_t coll_load(uint32_t type, const void *element)
+UNCHECKED static inline uint64_t coll_load(uint32_t type, const void *element)
 {
     switch (type) {
     case LLCL_TYPE_I8: return (uint64_t)*(const int8_t *)element;
@@ -176,14 +176,14 @@ static inline uint64_t coll_load(uint32_t type, const void *element)
 }
 
 /* The user's operation: composes two maps x -> a*x + b of 32-bit numbers. It does not commute. */
-static inline uint64_t coll_compose(uint64_t left, uint64_t right)
+UNCHECKED static inline uint64_t coll_compose(uint64_t left, uint64_t right)
 {
     uint32_t a = (uint32_t)(left >> 32), b = (uint32_t)left;
     uint32_t c = (uint32_t)(right >> 32), d = (uint32_t)right;
     return (uint64_t)(a * c) << 32 | (uint32_t)(b * c + d);
 }
 
-static inline uint64_t coll_combine_integers(uint32_t type, uint32_t op, uint64_t left, uint64_t right)
+UNCHECKED static inline uint64_t coll_combine_integers(uint32_t type, uint32_t op, uint64_t left, uint64_t right)
 {
     int is_signed = type == LLCL_TYPE_I8 || type == LLCL_TYPE_I16 || type == LLCL_TYPE_I32 ||
                     type == LLCL_TYPE_I64;
@@ -200,7 +200,7 @@ static inline uint64_t coll_combine_integers(uint32_t type, uint32_t op, uint64_
     }
 }
 
-static inline void coll_combine(uint32_t type, uint32_t op, void *left, const void *right)
+UNCHECKED static inline void coll_combine(uint32_t type, uint32_t op, void *left, const void *right)
 {
     if (type == LLCL_TYPE_BYTES) {
         size_t word;

@@ -7,7 +7,13 @@
 #include "shared.h"
 #include <pthread.h>
 
-enum { SPANS = 1024, BYTES = 16 * SPANS, CALLS = 1000, TURN = 500 };
+/* ThreadSanitizer reports a plain read of the list in the first calls, and a call takes it long. */
+#ifdef __SANITIZE_THREAD__
+enum { CALLS = 100 };
+#else
+enum { CALLS = 1000 };
+#endif
+enum { SPANS = 1024, BYTES = 16 * SPANS, TURN = 500 };
 
 struct changer {
     llcl_local_span_t *ours;

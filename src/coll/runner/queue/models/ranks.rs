@@ -43,23 +43,28 @@ pub(super) struct Line {
     steps: Vec<Step>,
     /// How many rounds the owner has started; stands for the input that it makes ready.
     pub(super) ready: UnsafeCell<u32>,
-    /// What each rank has written for each round, before its signal.
+    /// What each rank has written for each round, before its signal. Ranks for which no step waits
+    /// write nothing.
     given: Vec<Vec<UnsafeCell<u32>>>,
     /// The steps that were run, numbered through all rounds.
     ran: UnsafeCell<Vec<u32>>,
 }
 
 impl Line {
-    pub(super) fn new(steps: &[Step]) -> Line {
-        let cells = || (0..ROUNDS).map(|_| UnsafeCell::new(0)).collect();
+    /// The rank sends to the first `receivers` ranks only. Each interleaving makes every atomic and
+    /// cell anew, which takes a good part of its time, so there are none that no thread uses.
+    pub(super) fn new(steps: &[Step], receivers: usize) -> Line {
+        let is_awaited = |from| steps.iter().any(|step| step.wait == Some(from));
+        let cells = |from| if is_awaited(from) { ROUNDS } else { 0 };
+        let given = |from| (0..cells(from)).map(|_| UnsafeCell::new(0)).collect();
         Line {
             head: Head::default(),
             polled: AtomicU8::new(NOBODY),
             tail: NO_TAIL,
-            sent: (0..MEMBERS).map(|_| AtomicU32::new(0)).collect(),
+            sent: (0..receivers).map(|_| AtomicU32::new(0)).collect(),
             steps: steps.to_vec(),
             ready: UnsafeCell::new(0),
-            given: (0..MEMBERS).map(|_| cells()).collect(),
+            given: (0..MEMBERS).map(given).collect(),
             ran: UnsafeCell::new(Vec::new()),
         }
     }
@@ -96,17 +101,19 @@ pub(super) struct Plan(pub(super) Vec<Line>);
 
 pub(super) fn plan(lines: &[&[Step]]) -> Arc<Plan> {
     let none: &[Step] = &[];
-    Arc::new(Plan((0..MEMBERS).map(|rank| Line::new(lines.get(rank).unwrap_or(&none))).collect()))
+    let line = |rank: usize| Line::new(lines.get(rank).unwrap_or(&none), lines.len());
+    Arc::new(Plan((0..MEMBERS).map(line).collect()))
 }
 
 /// Like `plan`; the tail of each queue begins with step `tail`.
 pub(super) fn plan_with_tails(lines: &[&[Step]], tail: u32) -> Arc<Plan> {
+    let receivers = lines.len();
     let lines = lines.iter().map(|steps| {
-        let line = Line { tail, ..Line::new(steps) };
+        let line = Line { tail, ..Line::new(steps, receivers) };
         line.queue().take_tail();
         line
     });
-    let none = |_| Line::new(&[]);
+    let none = |_| Line::new(&[], receivers);
     let rest = (0..MEMBERS).map(none);
     Arc::new(Plan(lines.chain(rest).take(MEMBERS).collect()))
 }
@@ -194,6 +201,7 @@ impl Plan {
 
     /// Writes the data of rank `from` for rank `to` in a round, and signals.
     fn send(&self, from: usize, to: usize, round: u32) {
+        assert!(to < self.0[from].sent.len(), "a rank without steps");
         // SAFETY: nobody reads it before the signal, or loom reports it.
         self.0[to].given[from][round as usize].with_mut(|given| unsafe { *given = round + 1 });
         self.0[from].queue().send(to, round + 1);
