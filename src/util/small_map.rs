@@ -32,6 +32,11 @@ impl<K: Copy + Eq, V> SmallMap<K, V> {
         &mut self.values[index]
     }
 
+    /// The key at an index of find().
+    pub fn key(&self, index: usize) -> K {
+        self.keys[index]
+    }
+
     pub fn get(&self, key: K) -> Option<&V> {
         self.find(key).map(|at| &self.values[at])
     }

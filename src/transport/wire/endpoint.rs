@@ -247,11 +247,15 @@ impl Shared {
         if state.failure.is_some() || state.closed {
             return;
         }
+        if out.is_empty() && state.outgoing.waiting() == 0 && state.tickets.is_none() {
+            // A message that waits for grants.
+            state.out = out;
+            return;
+        }
         for (to, packet) in out.drain(..) {
             if !state.is_lost(to) || matches!(packet, Packet::Use(..)) {
                 let answered = state.grants.ride(to, &packet);
-                state.outgoing.add(to, &packet, answered);
-                packet.into_message().into_iter().for_each(|it| state.outgoing.recycle(it));
+                state.outgoing.add(to, packet, answered);
             }
         }
         // A longer list, of a rank that has sent to many others, is freed.

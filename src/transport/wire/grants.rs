@@ -8,7 +8,8 @@
 //! that knock. It grants buffers only for frames that exist, so a sender returns no grant. Grants
 //! of a dead rank become free when none of its frames can arrive any more.
 //!
-//! If more frames wait than were granted, the first frame that uses these grants carries the next
+//! Frames that wait for grants lie in bundles (`super::bundle`), each of which is to leave as one
+//! frame of the wire. If more frames wait than were granted, the first bundle carries the next
 //! knock. So a stream is frames in one direction and messages of grants in the other.
 //!
 //! A message of grants repeats, for each line, the number of the last knock that was answered. So a
@@ -47,6 +48,7 @@
 //!   `SHARED` further frames of a line wait, and each peer may have half of the free places. So the
 //!   sender can send to other peers while some do not answer, as long as a record is free.
 
+use super::bundle::Bundle;
 use super::packet::OwnedFrame;
 use super::tickets::Use;
 use crate::transport::SMALL_REQUEST;
@@ -58,8 +60,10 @@ use std::time::{Duration, Instant};
 mod carrying;
 mod passing;
 mod receiver;
+mod sender;
 pub use carrying::Carrying;
 use receiver::{Knocking, Loan, Receiving};
+use sender::Sending;
 
 /// Kinds of frames that need a grant, each with buffers of its own.
 pub type Line = usize;
@@ -106,8 +110,9 @@ fn buffers_of(line: Line) -> usize {
     BUFFERS[line / (LINES / 2)]
 }
 
-/// Most frames that are granted at a time: half of the buffers. The first of them carries the next
-/// knock, which can be granted as many at once, while the others are under way.
+/// Most frames that are granted at a time, and most of a bundle: half of the buffers. The first
+/// bundle carries the next knock, which can be granted as many at once, while the others are under
+/// way.
 fn most_of(line: Line) -> usize {
     buffers_of(line) / 2
 }
@@ -115,6 +120,9 @@ fn most_of(line: Line) -> usize {
 /// The messages between the sender and the receiver.
 #[derive(Debug)]
 pub enum Packet {
+    /// Frames into buffers that were granted, the last of which may be as `More`: what a sender
+    /// makes of the next two.
+    Granted(Bundle),
     /// A frame into a buffer that was granted, or into a place that was set aside.
     Frame(Option<Line>, OwnedFrame),
     /// A frame into a buffer that was granted, as the first of a knock for those behind it.
@@ -138,17 +146,6 @@ pub enum Packet {
     Relayed(Vec<u8>),
 }
 
-impl Packet {
-    /// The message in it.
-    pub fn into_message(self) -> Option<OwnedFrame> {
-        match self {
-            Packet::Frame(_, owned) | Packet::Queued(_, owned) => Some(owned),
-            Packet::Knock(_, knock) | Packet::More(_, knock) => knock.first,
-            _ => None,
-        }
-    }
-}
-
 /// See [`Packet::Knock`].
 #[derive(Debug)]
 pub struct Knock {
@@ -169,22 +166,6 @@ pub enum Taken {
     Held,
     /// It is for a place that was set aside.
     Aside(OwnedFrame),
-}
-
-/// What a sender keeps of a peer and a line to which a knock is under way.
-struct Sending {
-    /// At most DEPTH and one more, and those that tickets have left. Empty for most knocks, which
-    /// bring the only frame.
-    waiting: Vec<OwnedFrame>,
-    /// The number of the knock.
-    knock: u64,
-}
-
-impl Sending {
-    /// How many of its frames use places that all peers share.
-    fn beside_the_first(&self) -> usize {
-        self.waiting.len().saturating_sub(1)
-    }
 }
 
 /// Both sides of one rank.
@@ -254,133 +235,6 @@ impl Default for Grants {
             streams: Vec::new(),
             #[cfg(test)]
             most: [0; LINES],
-        }
-    }
-}
-
-/// As sender.
-impl Grants {
-    /// Whether one more frame to a peer would be taken.
-    pub fn has_room(&self, to: u32, line: Line) -> bool {
-        let kind = line / (LINES / 2);
-        let left = SHARED[kind].saturating_sub(self.waiting[line]);
-        match self.sending.get((to, line)) {
-            Some(peer) => peer.waiting.len() <= DEPTH.min(left.div_ceil(2)),
-            None => self.dead.contains(&to) || self.open[line] < SENDING[kind],
-        }
-    }
-
-    /// Takes a frame for a peer, if has_room(). The frame waits for grants, or the sender knocks.
-    /// False: the peer is dead, and nothing is sent to it.
-    pub fn send(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) -> bool {
-        if self.dead.contains(&to) {
-            return false;
-        }
-        match self.sending.get_mut((to, line)) {
-            Some(peer) => {
-                self.waiting[line] += usize::from(!peer.waiting.is_empty());
-                peer.waiting.push(frame);
-            }
-            None => {
-                self.open[line] += 1;
-                self.knock(to, line, Some(frame), out);
-            }
-        }
-        true
-    }
-
-    /// Begins a knock that brings the only frame for a peer, of so many bytes, and returns its
-    /// number. None: send() must take the frame, if has_room().
-    pub fn begin_alone(&mut self, to: u32, line: Line, size: usize) -> Option<u64> {
-        let has_record = self.open[line] < SENDING[line / (LINES / 2)];
-        if size > KNOCK || !has_record || self.knocks(to, line) || self.dead.contains(&to) {
-            return None;
-        }
-        self.open[line] += 1;
-        self.knocks += 1;
-        let alone = Sending { waiting: Vec::new(), knock: self.knocks };
-        self.sending.add((to, line), alone);
-        Some(self.knocks)
-    }
-
-    /// Whether a knock to a peer is under way.
-    pub fn knocks(&self, to: u32, line: Line) -> bool {
-        self.sending.contains((to, line))
-    }
-
-    /// Whether a peer has been sent all that was taken for it.
-    pub fn has_sent_all(&self, to: u32) -> bool {
-        self.sending.keys().all(|(peer, _)| peer != to)
-    }
-
-    /// Knocks with the first frame of those that wait, which is not among them any more.
-    fn knock(&mut self, to: u32, line: Line, mut first: Option<OwnedFrame>, out: &mut Out) {
-        self.knocks += 1;
-        let begin = || Sending { waiting: Vec::new(), knock: 0 };
-        let peer = self.sending.get_or_insert_with((to, line), begin);
-        if let Some(large) = first.take_if(|first| first.size() > KNOCK) {
-            self.waiting[line] += usize::from(!peer.waiting.is_empty());
-            peer.waiting.insert(0, large);
-        }
-        peer.knock = self.knocks;
-        let knock = Knock { number: self.knocks, demand: peer.waiting.len(), first };
-        out.push((to, Packet::Knock(line, knock)));
-    }
-
-    /// A packet has brought the answer of a knock.
-    #[inline]
-    pub fn answered(&mut self, from: u32, (line, number): Answered, out: &mut Out) {
-        self.granted(from, line, (number, 0), out);
-    }
-
-    /// A knock was answered. If it is the one under way, sends the frames that have grants.
-    #[inline]
-    fn granted(&mut self, to: u32, line: Line, (answered, granted): (u64, u64), out: &mut Out) {
-        let Some(at) = self.sending.find((to, line)) else { return };
-        let peer = self.sending.at(at);
-        if peer.knock != answered {
-            return;
-        }
-        if peer.waiting.is_empty() {
-            self.open[line] -= 1;
-            self.sending.remove_at(at);
-        } else {
-            self.send_granted((to, line), at, granted, out);
-        }
-        self.has_read(to, answered);
-    }
-
-    /// Sends frames behind a knock, as many as were granted, and knocks for the others. `at`: the
-    /// index of the peer and line in `sending`.
-    #[inline(never)]
-    fn send_granted(&mut self, (to, line): (u32, Line), at: usize, granted: u64, out: &mut Out) {
-        let peer = self.sending.at(at);
-        self.waiting[line] -= peer.beside_the_first();
-        let count = peer.waiting.len().min(granted as usize);
-        let demand = peer.waiting.len() - count;
-        let mut frames = peer.waiting.drain(..count);
-        // The first of them carries the knock: its answer comes while the others are under way.
-        match (frames.next(), demand) {
-            (Some(first), 0) => {
-                out.push((to, Packet::Frame(Some(line), first)));
-                out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
-                self.open[line] -= 1;
-                self.sending.remove_at(at);
-            }
-            (Some(first), demand) => {
-                self.knocks += 1;
-                let knock = Knock { number: self.knocks, demand, first: Some(first) };
-                out.push((to, Packet::More(line, knock)));
-                out.extend(frames.map(|frame| (to, Packet::Frame(Some(line), frame))));
-                peer.knock = self.knocks;
-                self.waiting[line] += peer.beside_the_first();
-            }
-            (None, _) => {
-                drop(frames);
-                let first = peer.waiting.remove(0);
-                self.waiting[line] += peer.beside_the_first();
-                self.knock(to, line, Some(first), out);
-            }
         }
     }
 }

@@ -12,6 +12,8 @@
 //! without conversion. Further abilities of networks become further values of `op` and `event`;
 //! their fields exist already and are 0.
 
+mod buffers;
+mod bundle;
 mod ended;
 pub mod endpoint;
 pub mod grants;

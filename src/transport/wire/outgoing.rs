@@ -3,10 +3,10 @@
 //! `QUEUED` bound its length. Frames that the lane has taken stay in memory here until their
 //! completion.
 //!
-//! Packets that wait for one peer and class travel in one frame, up to `JOINED` bytes of them: for
-//! most networks a frame costs some microseconds, whatever its length. A packet that is longer than
-//! a frame begins in the last one that waits, too. A knock travels alone, since its receiver leaves
-//! it in its frame.
+//! Packets that wait for one peer and class travel in one frame, if it has room: for most networks a
+//! frame costs some microseconds, whatever its length. A packet that is longer than a frame begins
+//! in the last one that waits, too. Messages that have waited for grants come as a frame of their
+//! own (`bundle`). A knock travels alone, since its receiver leaves it in its frame.
 //!
 //! # The shared queue
 //!
@@ -16,35 +16,27 @@
 //! for one peer and class, and at most `ALL` of a class, of which a peer may have half of what the
 //! others leave. Where these are with other peers, a frame knocks.
 
+use super::buffers::{Buffers, grow};
 use super::grants::{Answered, KNOCK, Knock, LINES, Line, Packet};
-use super::packet::{FRAME_BEFORE, OwnedFrame, SINGLE_MOST, Single, encode};
-use super::pieces::{HEAD, head};
+use super::packet::{FRAME_BEFORE, SINGLE_MOST, Single, encode};
+use super::pieces::{HEAD, head, number_of};
 use super::{CLASS_ANSWER, CLASS_KNOCKS, CLASS_LIB, CLASS_USER, CLASSES, Caps};
 use super::{Command, KNOCK_MOST, Piece, WireLane};
 use crate::transport::frame::Class;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 
 /// Most commands of one post.
 const BATCH: usize = 16;
 /// The longest list whose memory is kept while it is empty.
 pub const KEPT: usize = 32;
-/// Most buffers of frames that are kept for later frames, up to JOINED bytes long.
-const BUFFERS: usize = 8;
 /// A new buffer has room for a small message.
 const LEAST: usize = HEAD + SINGLE_MOST;
-/// Most bytes that allocators of C libraries give without searching.
-const QUICK: usize = 1000;
-/// Most short buffers that are kept, for knocks and for the messages that wait for one peer and
-/// line. Frames with several packets have longer ones: a frame that began in a short one would be
-/// copied each time that it grows.
-const SHORTS: usize = 32;
-/// Most bytes of a short buffer: a message of 4 KiB and its record fit.
-const SHORT: usize = 4224;
-/// Most bytes of a frame with several packets: four messages of 8 KiB fit, or one of 32 KiB.
-const JOINED: usize = 33_280;
 /// A packet that is longer than a frame begins in a frame with others if that has so much room.
 const PART: usize = 1 << 10;
+/// Most bytes of a message that leaves alone in a short buffer, if one is kept.
+const QUICK: usize = 1000;
 /// Most frames of a class in the shared queue of one peer, and in those of all, that no receive has
 /// taken.
 const DEPTH: usize = 16;
@@ -57,19 +49,14 @@ type To = (u32, u32);
 
 /// See the head of the file.
 pub struct Outgoing {
-    frame_most: usize,
     shared_queue: bool,
-    /// Number of packets that were ever added; numbers the next one.
-    packets: u64,
+    /// Memory for frames.
+    pub buffers: Buffers,
     /// The queues that are not empty, in the order in which they began. Grants and `QUEUED` bound
     /// their number.
     queues: Vec<Queue>,
     /// The queue that has ended last, for its memory.
     spare: VecDeque<Vec<u8>>,
-    /// Longer buffers of frames that have ended, empty.
-    buffers: Vec<Vec<u8>>,
-    /// Short buffers of knocks that have ended and of messages, empty.
-    shorts: Vec<Vec<u8>>,
     /// Number of frames in all queues.
     count: usize,
     /// Frames that the lane has taken and not completed, with their tags, which rise, and their
@@ -103,6 +90,7 @@ fn class_of_knocks(line: Line) -> u32 {
 pub fn class_of(packet: &Packet) -> u32 {
     match packet {
         Packet::Knock(line, _) | Packet::Queued(line, _) => class_of_knocks(*line),
+        Packet::Granted(bundle) => class_of_message(bundle.class),
         Packet::Frame(_, owned) | Packet::More(_, Knock { first: Some(owned), .. }) => {
             class_of_message(owned.class)
         }
@@ -111,7 +99,7 @@ pub fn class_of(packet: &Packet) -> u32 {
 }
 
 /// The class of a packet that brings such a message, and no knock alone.
-fn class_of_message(class: Class) -> u32 {
+pub fn class_of_message(class: Class) -> u32 {
     match class {
         Class::Replies | Class::Answers => CLASS_ANSWER,
         Class::Lib => CLASS_LIB,
@@ -131,13 +119,10 @@ impl Outgoing {
     /// An empty queue. `caps`: the abilities of the lane.
     pub fn new(caps: &Caps) -> Outgoing {
         Outgoing {
-            frame_most: caps.frame_most,
             shared_queue: caps.shared_queue,
-            packets: 0,
+            buffers: Buffers::new(caps.frame_most),
             queues: Vec::new(),
             spare: VecDeque::new(),
-            buffers: Vec::new(),
-            shorts: Vec::new(),
             count: 0,
             taken: VecDeque::new(),
             tags: 0,
@@ -177,86 +162,106 @@ impl Outgoing {
         self.open.is_empty()
     }
 
-    /// Queues a packet, with the answer of a knock that it carries: behind others in the last frame
-    /// that waits, or cut into frames of its own.
-    pub fn add(&mut self, peer: u32, packet: &Packet, answered: Option<Answered>) {
-        let (to, number) = ((peer, class_of(packet)), self.packets);
-        self.packets += 1;
-        let at = self.queues.iter().position(|queue| queue.to == to).unwrap_or_else(|| {
+    /// The index of the queue for a peer and class.
+    fn queue(&mut self, to: To) -> usize {
+        self.queues.iter().position(|queue| queue.to == to).unwrap_or_else(|| {
             let frames = std::mem::take(&mut self.spare);
             self.queues.push(Queue { to, frames });
             self.queues.len() - 1
-        });
-        let queue = &mut self.queues[at].frames;
-        let before = queue.len();
-        encode(packet, answered, |packet| {
-            let (whole, frame_most) = (packet.size(), self.frame_most);
-            let put = |frame: &mut Vec<u8>, begin: usize, most: usize| {
-                let len = frame.len();
-                let piece = begin..whole.min(begin + most - len - HEAD);
-                let size = HEAD + piece.len();
-                if frame.capacity() < len + size {
-                    frame.reserve_exact((2 * len).min(most).max(len + size) - len);
-                }
-                frame.extend_from_slice(&head(whole, number, piece.clone()));
-                packet.put(piece.clone(), frame);
-                piece.end
-            };
-            let (is_cut, is_knock) = (HEAD + whole > frame_most, CLASS_KNOCKS.contains(&to.1));
-            let (most, room) = (frame_most.min(JOINED), if is_cut { PART } else { HEAD + whole });
-            let joins = |last: &&mut Vec<u8>| !is_knock && last.len() + room <= most;
-            let last = queue.back_mut().filter(joins);
-            let mut put_until = last.map_or(0, |last| put(last, 0, most));
-            while put_until < whole {
-                let mut frame = memory(&mut self.buffers, &mut self.shorts, is_knock);
-                put_until = put(&mut frame, put_until, frame_most);
-                queue.push_back(frame);
+        })
+    }
+
+    /// Queues a packet, with the answer of a knock that it carries: behind others in the last frame
+    /// that waits, or cut into frames of its own.
+    pub fn add(&mut self, peer: u32, packet: Packet, answered: Option<Answered>) {
+        let to = (peer, class_of(&packet));
+        let at = self.queue(to);
+        match packet {
+            Packet::Granted(mut bundle) => {
+                answered.into_iter().for_each(|answered| bundle.carry_answer(answered));
+                self.add_bundle(at, bundle.into_frame());
             }
-        });
+            packet => encode(&packet, answered, |packet| {
+                let number = self.buffers.number();
+                let put = |piece, frame: &mut Vec<u8>| packet.put(piece, frame);
+                self.cut(at, (number, packet.size()), put);
+            }),
+        }
+    }
+
+    /// Queues the packets of a bundle as a frame, or behind others in one that waits. A longer
+    /// bundle is one packet, which is cut.
+    fn add_bundle(&mut self, at: usize, frame: Vec<u8>) {
+        let most = self.buffers.joined_most();
+        let queue = &mut self.queues[at].frames;
+        match queue.back_mut() {
+            _ if frame.len() > most => {
+                let (number, packet) = (number_of(&frame), &frame[HEAD..]);
+                let put = |piece: Range<usize>, to: &mut Vec<u8>| {
+                    to.extend_from_slice(&packet[piece]);
+                };
+                self.cut(at, (number, packet.len()), put);
+            }
+            Some(last) if last.len() + frame.len() <= most => {
+                grow(last, frame.len(), most);
+                last.extend_from_slice(&frame);
+            }
+            _ => {
+                queue.push_back(frame);
+                self.count += 1;
+                return;
+            }
+        }
+        self.buffers.keep(frame);
+    }
+
+    /// Queues a packet of so many bytes. `put` appends a part of it to a frame.
+    fn cut(
+        &mut self,
+        at: usize,
+        (number, whole): (u64, usize),
+        put: impl Fn(Range<usize>, &mut Vec<u8>),
+    ) {
+        let Queue { to, frames: queue } = &mut self.queues[at];
+        let (frame_most, joined_most) = (self.buffers.frame_most, self.buffers.joined_most());
+        let before = queue.len();
+        let put = |frame: &mut Vec<u8>, begin: usize, most: usize| {
+            let piece = begin..whole.min(begin + most - frame.len() - HEAD);
+            grow(frame, HEAD + piece.len(), most);
+            frame.extend_from_slice(&head(whole, number, piece.clone()));
+            put(piece.clone(), frame);
+            piece.end
+        };
+        let (is_cut, is_knock) = (HEAD + whole > frame_most, CLASS_KNOCKS.contains(&to.1));
+        let room = if is_cut { PART } else { HEAD + whole };
+        let joins = |last: &&mut Vec<u8>| !is_knock && last.len() + room <= joined_most;
+        let last = queue.back_mut().filter(joins);
+        let mut put_until = last.map_or(0, |last| put(last, 0, joined_most));
+        while put_until < whole {
+            let mut frame = self.buffers.memory(is_knock);
+            put_until = put(&mut frame, put_until, frame_most);
+            queue.push_back(frame);
+        }
         let added = queue.len() - before;
         self.count += added;
-        if self.shared_queue && CLASS_KNOCKS.contains(&to.1) {
-            *self.open.entry(to).or_default() += added;
+        if self.shared_queue && is_knock {
+            *self.open.entry(*to).or_default() += added;
             self.opened[to.1 as usize] += added;
         }
     }
 
-    /// Keeps memory for later frames or messages.
-    fn keep(&mut self, mut memory: Vec<u8>) {
-        let (kept, most) = match memory.capacity() {
-            size if size <= SHORT => (&mut self.shorts, SHORTS),
-            size if size <= JOINED => (&mut self.buffers, BUFFERS),
-            _ => return,
-        };
-        if kept.len() < most {
-            memory.clear();
-            kept.push(memory);
-        }
-    }
-
-    /// Memory for a message of so many bytes that waits, an earlier one's if the allocator would
-    /// take long.
-    pub fn memory_for(&mut self, size: usize) -> Vec<u8> {
-        let kept = match size {
-            _ if size <= QUICK => return Vec::new(),
-            _ if FRAME_BEFORE + size <= SHORT => &mut self.shorts,
-            _ => &mut self.buffers,
-        };
-        kept.pop().unwrap_or_default()
-    }
-
-    /// Keeps the memory of a message that add() has encoded, if memory_for() may give it again.
-    pub fn recycle(&mut self, message: OwnedFrame) {
-        if message.size() > QUICK {
-            self.keep(message.into_memory());
-        }
+    /// Whether messages may wait behind others without a look at the queues: these are empty, and
+    /// the wire has no shared queue.
+    #[inline]
+    pub fn may_wait_behind(&self) -> bool {
+        self.queues.is_empty() && !self.shared_queue
     }
 
     /// Whether post_alone() may be called for a packet with one message of so many bytes: it fits
     /// into a frame, no frame waits, and the wire has no shared queue.
     pub fn may_post_alone(&self, size: usize) -> bool {
-        let fits = LEAST - KNOCK + size <= self.frame_most;
-        fits && self.queues.is_empty() && !self.shared_queue
+        let fits = LEAST - KNOCK + size <= self.buffers.frame_most;
+        fits && self.may_wait_behind()
     }
 
     /// Posts a packet with a message of `size` bytes as a frame of its own, without the queue.
@@ -268,10 +273,9 @@ impl Outgoing {
         (to, size): (To, usize),
         make: impl FnOnce(u64, &mut Vec<u8>),
     ) -> Result<(), String> {
-        let mut frame = memory(&mut self.buffers, &mut self.shorts, size <= QUICK);
+        let mut frame = self.buffers.memory(size <= QUICK);
         frame.reserve_exact(LEAST);
-        make(self.packets, &mut frame);
-        self.packets += 1;
+        make(self.buffers.number(), &mut frame);
         let piece = Piece { address: frame.as_ptr(), size: frame.len() as u64, local: 0 };
         // SAFETY: as in post(): from now on the frame lies in `taken` or in a queue.
         let (count, why) = unsafe { lane.post(to.0, to.1, &[Command::frame(self.tags, &piece)]) };
@@ -375,7 +379,7 @@ impl Outgoing {
             }
         };
         let Some((_, to, frame)) = frame else { return };
-        self.keep(frame);
+        self.buffers.keep(frame);
         if self.taken.is_empty() && self.taken.capacity() > KEPT {
             self.taken = VecDeque::new();
         }
@@ -425,12 +429,6 @@ impl Outgoing {
     pub fn taken(&self, peer: u32) -> usize {
         self.taken.iter().filter(|(_, (to, _), _)| *to == peer).count()
     }
-}
-
-/// Kept memory for a frame, or a new one. A short frame leaves the buffers to longer ones.
-fn memory(buffers: &mut Vec<Vec<u8>>, shorts: &mut Vec<Vec<u8>>, is_short: bool) -> Vec<u8> {
-    let buffer = if is_short { None } else { buffers.pop() };
-    buffer.or_else(|| shorts.pop()).unwrap_or_default()
 }
 
 #[cfg(all(test, not(loom)))]

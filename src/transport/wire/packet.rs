@@ -9,7 +9,8 @@
 //! | 3 | 1 | 0, or 1 + the line of a knock that it answers |
 //! | 4 | 4 | of [`KNOCK`], [`MORE`]: frames that wait behind the first; of [`USE`]: its kind |
 //! |   |   | of [`GRANTS`]: 1 if a packet must confirm it; else 0 |
-//! | 8 | - | by kind: a message; a knock's number (8), then a message or nothing; see [`bytes_of`] |
+//! | 8 | - | by kind: a message or nothing; see [`bytes_of`] |
+//! | - | 0 or 8 | of [`KNOCK`], [`MORE`]: the number of the knock |
 //! | - | 0 or 8 | the number of the knock that it answers |
 //!
 //! | at | size | a message |
@@ -32,7 +33,9 @@ use std::ops::{Range, RangeInclusive};
 use std::slice::from_ref;
 
 mod single;
-pub use single::{SINGLE_MOST, Single, put_single, single_of};
+pub use single::{
+    PLACES, SINGLE_MOST, Single, add_answer, add_knock, put_single, single_of, single_size,
+};
 
 const FRAME: u8 = 1;
 const KNOCK: u8 = 2;
@@ -57,7 +60,7 @@ const FRAME_HEAD: usize = 24;
 pub const FRAME_BEFORE: usize = HEAD + FRAME_HEAD;
 /// Most bytes of a message's header.
 const HEADER: usize = 64;
-/// Length of the number of a knock in front of the message.
+/// Length of the number of a knock.
 const NUMBER: usize = 8;
 /// Length of the number of a knock that a packet answers.
 const ANSWERED: usize = 8;
@@ -150,21 +153,13 @@ fn frame_of(bytes: &[u8]) -> Frame<'_> {
 impl OwnedFrame {
     /// Encodes a message.
     pub fn of(class: Class, frame: &Frame) -> OwnedFrame {
-        OwnedFrame::in_memory(Vec::new(), class, frame)
-    }
-
-    /// Encodes a message into an empty vector.
-    pub fn in_memory(mut bytes: Vec<u8>, class: Class, frame: &Frame) -> OwnedFrame {
-        bytes.reserve_exact(FRAME_HEAD + frame.header.len() + frame.payload.len());
-        bytes.extend_from_slice(&head_of(frame));
-        bytes.extend_from_slice(frame.header);
-        bytes.extend_from_slice(frame.payload);
+        let bytes = [&head_of(frame)[..], frame.header, frame.payload].concat();
         OwnedFrame { class, bytes }
     }
 
-    /// Its memory, for another message.
-    pub fn into_memory(self) -> Vec<u8> {
-        self.bytes
+    /// The message of a packet that this rank has encoded as granted.
+    pub fn granted(class: Class, packet: &[u8]) -> OwnedFrame {
+        OwnedFrame { class, bytes: packet[HEAD..].into() }
     }
 
     /// Checks a received message. Err: what is wrong. `medium`: most bytes of payload of a reply.
@@ -206,8 +201,8 @@ impl Encoded<'_> {
         if range.len() == self.size() {
             // Most packets: without cutting each part.
             to.extend_from_slice(&self.head);
-            self.numbers.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
             to.extend_from_slice(self.rest);
+            self.numbers.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
             self.answered.iter().for_each(|number| to.extend_from_slice(&number.to_le_bytes()));
             return;
         }
@@ -219,8 +214,8 @@ impl Encoded<'_> {
             at += part.len();
         };
         put(&self.head);
-        self.numbers.iter().for_each(|number| put(&number.to_le_bytes()));
         put(self.rest);
+        self.numbers.iter().for_each(|number| put(&number.to_le_bytes()));
         self.answered.iter().for_each(|number| put(&number.to_le_bytes()));
     }
 }
@@ -236,6 +231,7 @@ pub fn encode<R>(
     let plain = |what| (what, None, None, 0, &[][..]);
     let (what, owned, line, demand, numbers) = match packet {
         Packet::Frame(line, owned) => (FRAME, Some(owned), *line, 0, &[][..]),
+        Packet::Granted(_) => unreachable!("a bundle is encoded"),
         Packet::Queued(line, owned) => (QUEUED, Some(owned), Some(*line), 0, &[][..]),
         Packet::Knock(line, Knock { number, demand, first }) => {
             (KNOCK, first.as_ref(), Some(*line), *demand, from_ref(number))
@@ -354,13 +350,13 @@ fn decoded(bytes: &[u8], medium: usize) -> Result<Packet, String> {
     if demand > most {
         return Err(format!("the number {demand} in packet {what}, expected at most {most}"));
     }
-    let rest = match (what, rest.split_at_checked(8)) {
-        (KNOCK | MORE, Some((_, rest))) => rest,
+    let (rest, knocks) = match (what, rest.split_last_chunk()) {
+        (KNOCK | MORE, Some((rest, number))) => (rest, u64::from_le_bytes(*number)),
         (KNOCK | MORE, None) => return Err(format!("a knock of {} bytes", bytes.len())),
-        _ => rest,
+        _ => (rest, 0),
     };
     let owned = class.map(|class| OwnedFrame::received(class, rest, medium)).transpose()?;
-    let knock = |first| Knock { number: number(bytes, HEAD, 8), demand, first };
+    let knock = |first| Knock { number: knocks, demand, first };
     let fits = |owned: &OwnedFrame| line.is_some() == needs_grant(owned.class);
     match (what, owned, line) {
         (FRAME, Some(owned), line) if fits(&owned) => return Ok(Packet::Frame(line, owned)),

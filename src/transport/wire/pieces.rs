@@ -17,8 +17,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// "LLW4".
-const MAGIC: u32 = 0x3457_4c4c;
+/// "LLW5".
+const MAGIC: u32 = 0x3557_4c4c;
 /// Length of the head of a piece.
 pub const HEAD: usize = 24;
 /// A wire's frames must have room for so many bytes: a knock with its first message fits.
@@ -36,6 +36,18 @@ pub fn head(whole: usize, number: u64, piece: Range<usize>) -> [u8; HEAD] {
     head[16..20].copy_from_slice(&(piece.start as u32).to_le_bytes());
     head[20..].copy_from_slice(&(piece.len() as u32).to_le_bytes());
     head
+}
+
+/// Corrects the head of a piece that is a whole packet, to which bytes were added.
+pub fn stretch(piece: &mut [u8]) {
+    let size = ((piece.len() - HEAD) as u32).to_le_bytes();
+    piece[4..8].copy_from_slice(&size);
+    piece[20..HEAD].copy_from_slice(&size);
+}
+
+/// The number of the packet of a piece.
+pub fn number_of(piece: &[u8]) -> u64 {
+    u64::from(word(piece, 8)) | u64::from(word(piece, 12)) << 32
 }
 
 /// The number of four bytes at `at` of a frame that has them.
@@ -58,10 +70,19 @@ pub fn split(frame: &[u8]) -> (&[u8], &[u8]) {
 /// [`Joins::take`] find what it has. `most`: most bytes of a packet.
 #[inline]
 pub fn only(frame: &[u8], most: usize) -> Option<&[u8]> {
-    let (head, packet) = frame.split_first_chunk::<HEAD>()?;
+    first(frame, most).filter(|(_, others)| others.is_empty()).map(|(packet, _)| packet)
+}
+
+/// The first packet of a frame that begins with all of one, and the others behind it.
+#[inline]
+pub fn first(frame: &[u8], most: usize) -> Option<(&[u8], &[u8])> {
+    let (head, packets) = frame.split_first_chunk::<HEAD>()?;
     let [whole, begin, size] = [4, 16, 20].map(|at| word(head, at) as usize);
-    let is_whole = whole == packet.len() && begin == 0 && size == whole;
-    (word(head, 0) == MAGIC && is_whole && (1..=most).contains(&whole)).then_some(packet)
+    let is_whole = begin == 0 && size == whole && (1..=most).contains(&whole);
+    if word(head, 0) != MAGIC || !is_whole {
+        return None;
+    }
+    packets.split_at_checked(whole)
 }
 
 /// An incomplete packet.
@@ -98,7 +119,7 @@ fn piece(frame: &[u8], most: usize) -> Result<Piece<'_>, String> {
         return Err(format!("a frame that begins with {:#x}, expected {MAGIC:#x}", word(0)));
     }
     let (whole, begin) = (word(4) as usize, word(16) as usize);
-    let number = u64::from(word(8)) | u64::from(word(12)) << 32;
+    let number = number_of(head);
     let (size, end) = (word(20) as usize, begin + bytes.len());
     if whole > most || bytes.is_empty() || end > whole || bytes.len() != size {
         return Err(format!(
@@ -290,7 +311,7 @@ mod tests {
         };
         refused(&|frame| frame.truncate(23), "23 bytes, expected 24 or more");
         refused(&|frame| frame.truncate(24), "bytes 0 to 0 of 20");
-        refused(&|frame| frame[0] = 0, "expected 0x34574c4c");
+        refused(&|frame| frame[0] = 0, "expected 0x35574c4c");
         refused(&|frame| frame[23] = 1, "16777232 of them");
         refused(&|frame| frame[4..8].fill(255), "of 4294967295, 16 of them, expected at most 100");
         refused(&|frame| frame[16] = 5, "bytes 5 to 21 of 20");

@@ -98,11 +98,12 @@ impl State {
         deliver: &dyn Fn(u32, Class, &Frame) -> bool,
         results: &mut Results,
     ) -> std::result::Result<Taken, String> {
-        let (mut piece, mut others) = pieces::split(frame);
-        if !others.is_empty() && CLASS_KNOCKS.contains(&event.class) {
+        if !pieces::split(frame).1.is_empty() && CLASS_KNOCKS.contains(&event.class) {
             return Err(format!("several packets in a frame of class {}", event.class));
         }
-        loop {
+        let mut left = self.take_stream(event, frame, medium, deliver, results);
+        while !left.is_empty() || frame.is_empty() {
+            let (piece, others) = pieces::split(left);
             if let Some(packet) = self.joins.take(event.peer, piece, packet::MOST)? {
                 if !self.take_single(event, &packet, medium, deliver, results) {
                     results.others = true;
@@ -114,11 +115,9 @@ impl State {
                 }
                 self.joins.recycle(packet);
             }
-            if others.is_empty() {
-                return Ok(Taken::Copied);
-            }
-            (piece, others) = pieces::split(others);
+            left = self.take_stream(event, others, medium, deliver, results);
         }
+        Ok(Taken::Copied)
     }
 }
 

@@ -4,11 +4,28 @@
 //! for something takes the long way. A peer does not see which way a message has taken.
 
 use super::*;
-use crate::transport::wire::grants::Carrying;
-use crate::transport::wire::outgoing::class_of_single;
+use crate::transport::wire::grants::{Carrying, LINES};
+use crate::transport::wire::outgoing::{class_of_message, class_of_single};
 use crate::transport::wire::packet::{Single, put_single, single_of};
 
 impl State {
+    /// Takes a message behind those of its line that wait for the peer's grants. Some(false): there
+    /// is no room. None: it must take another way.
+    #[inline]
+    pub(super) fn wait_behind(
+        &mut self,
+        to: (u32, Line),
+        message: (Class, &Frame),
+    ) -> Option<bool> {
+        // On other networks such messages have other ways. Frames that wait must be posted.
+        let may = self.outgoing.may_wait_behind() && self.tickets.is_none();
+        if !may || self.failure.is_some() || self.closed {
+            return None;
+        }
+        // `receipts` has noted the peer at its knock, and forgets it when nothing waits any more.
+        self.grants.send_behind(to, message, &mut self.outgoing.buffers)
+    }
+
     /// Posts a message at once. False: nothing has happened, since it must take the long way.
     pub(super) fn post_single(
         &mut self,
@@ -49,6 +66,40 @@ impl State {
         true
     }
 
+    /// Puts the messages of a stream with which a received frame begins into slots, as take_single()
+    /// does with one: those that were granted, need not wait, and bring nothing else. Returns the
+    /// rest of the frame.
+    pub(super) fn take_stream<'f>(
+        &mut self,
+        event: &Event,
+        frame: &'f [u8],
+        medium: usize,
+        deliver: &dyn Fn(u32, Class, &Frame) -> bool,
+        results: &mut Results,
+    ) -> &'f [u8] {
+        let (from, mut left) = (event.peer, frame);
+        // The line, how many messages lie in slots, and how many of them may.
+        let (mut of, mut count, mut most) = (LINES, 0, 0);
+        while let Some((packet, others)) = pieces::first(left, packet::MOST)
+            && let Some((None, Single::Granted(line), (class, frame))) = single_of(packet, medium)
+        {
+            if of == LINES && self.tickets.is_none() {
+                (of, most) = (line, self.grants.may_pass_granted(from, line, false));
+            }
+            let may = line == of && count < most && class_of_message(class) == event.class;
+            if !may || !deliver(from, class, &frame) {
+                break;
+            }
+            (left, count) = (others, count + 1);
+            results.for_lane |= class == Class::Lib;
+        }
+        if count > 0 {
+            let serves = self.grants.passed_granted(from, of, count, None);
+            results.others |= serves || self.receipts.are_wanted();
+        }
+        left
+    }
+
     /// Puts the message of a received packet into a slot, if the packet has one and it need not
     /// wait. False: nothing has happened, and take() must take the packet.
     pub(super) fn take_single(
@@ -67,8 +118,8 @@ impl State {
         let in_turn = self.tickets.is_none();
         let may = match single {
             Single::Knock(line, _) => in_turn && self.grants.may_pass(from, line),
-            Single::Granted(line) => in_turn && self.grants.may_pass_granted(from, line, false),
-            Single::More(line, ..) => in_turn && self.grants.may_pass_granted(from, line, true),
+            Single::Granted(line) => in_turn && self.grants.may_pass_granted(from, line, false) > 0,
+            Single::More(line, ..) => in_turn && self.grants.may_pass_granted(from, line, true) > 0,
             Single::Aside => true,
         };
         if !may || class_of_single(single, class) != event.class || !deliver(from, class, &frame) {
@@ -80,9 +131,9 @@ impl State {
                 self.grants.passed(from, line, number);
                 false
             }
-            Single::Granted(line) => self.grants.passed_granted(from, line, None),
+            Single::Granted(line) => self.grants.passed_granted(from, line, 1, None),
             Single::More(line, number, demand) => {
-                self.grants.passed_granted(from, line, Some((number, demand as usize)))
+                self.grants.passed_granted(from, line, 1, Some((number, demand as usize)))
             }
             Single::Aside => false,
         };

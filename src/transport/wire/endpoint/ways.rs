@@ -58,27 +58,30 @@ impl State {
     }
 
     /// Takes a frame for which there is room.
-    pub(super) fn send(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) {
-        if self.queues(to, line, frame.size()) {
+    fn send(&mut self, (to, line): (u32, Line), (class, frame): (Class, &Frame), out: &mut Out) {
+        let size = frame.header.len() + frame.payload.len();
+        if self.queues(to, line, size) {
             self.receipts.sent(to);
-            return out.push((to, Packet::Queued(line, frame)));
+            return out.push((to, Packet::Queued(line, OwnedFrame::of(class, frame))));
         }
-        let takes = self.takes_ticket(to, line, frame.size());
+        let takes = self.takes_ticket(to, line, size);
         match self.tickets.as_mut().filter(|_| takes) {
-            Some(tickets) => tickets.send(to, line, frame),
-            None => self.knock(to, line, frame, out),
+            Some(tickets) => tickets.send(to, line, OwnedFrame::of(class, frame)),
+            None => self.knock((to, line), (class, frame), out),
         }
     }
 
-    fn knock(&mut self, to: u32, line: Line, frame: OwnedFrame, out: &mut Out) {
-        if self.grants.send(to, line, frame, out) {
-            self.receipts.sent(to);
+    fn knock(&mut self, to: (u32, Line), message: (Class, &Frame), out: &mut Out) {
+        if self.grants.send(to, message, &mut self.outgoing.buffers, out) {
+            self.receipts.sent(to.0);
         }
     }
 
     /// Frames that cannot have tickets any more knock.
     fn knock_all(&mut self, to: u32, left: Vec<Waiting>, out: &mut Out) {
-        left.into_iter().for_each(|(line, frame)| self.knock(to, line, frame, out));
+        for (line, owned) in left {
+            self.knock((to, line), (owned.class, &owned.frame()), out);
+        }
     }
 
     /// A packet about the use of slots has come.
@@ -166,6 +169,14 @@ impl Endpoint {
     pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
         let mut state = self.shared.lock();
         let line = line_of(class, frame.payload.len(), medium);
+        if let Some(line) = line
+            && let Some(taken) = state.wait_behind((to, line), (class, frame))
+        {
+            if taken {
+                self.shared.wake_after_post(state);
+            }
+            return taken;
+        }
         if state.post_single(self.shared.me, (to, line), class, frame) {
             self.shared.wake_after_post(state);
             return true;
@@ -188,12 +199,10 @@ impl Endpoint {
         {
             return false;
         }
-        let memory = state.outgoing.memory_for(size);
-        let frame = OwnedFrame::in_memory(memory, class, frame);
         let mut out = std::mem::take(&mut state.out);
         match line {
-            None => out.push((to, Packet::Frame(None, frame))),
-            Some(line) => state.send(to, line, frame, &mut out),
+            None => out.push((to, Packet::Frame(None, OwnedFrame::of(class, frame)))),
+            Some(line) => state.send((to, line), (class, frame), &mut out),
         }
         self.shared.send_and_wake(state, out);
         true

@@ -77,20 +77,30 @@ impl Grants {
 
 /// Of granted frames.
 impl Grants {
-    /// Whether a granted frame may go into a slot at once: no other frame of the line waits for
-    /// one, and take() would accept the frame. `knocks`: it brings a knock.
-    pub fn may_pass_granted(&self, from: u32, line: Line, knocks: bool) -> bool {
-        let accepts = |peer: &Receiving| peer.out[line] > 0 && !(knocks && peer.knocks[line]);
-        self.come[line].is_empty() && self.receiving.get(from).is_some_and(accepts)
+    /// How many granted frames may go into slots at once: none if another frame of the line waits
+    /// for one, or if take() would not accept the frame. `knocks`: it brings a knock.
+    pub fn may_pass_granted(&self, from: u32, line: Line, knocks: bool) -> usize {
+        let accepted = |peer: &Receiving| match knocks && peer.knocks[line] {
+            true => 0,
+            false => peer.out[line],
+        };
+        let waits = !self.come[line].is_empty();
+        if waits { 0 } else { self.receiving.get(from).map_or(0, accepted) }
     }
 
-    /// Such a frame lies in a slot. `knock`: the number of the knock that it has brought, and how
-    /// many frames wait behind it. Returns whether serve() must run: it answers this knock, or
-    /// others that wait for the buffer of this frame.
-    pub fn passed_granted(&mut self, from: u32, line: Line, knock: Option<(u64, usize)>) -> bool {
+    /// So many of these frames lie in slots. `knock`: the number of the knock that the last one has
+    /// brought, and how many frames wait behind it. Returns whether serve() must run: it answers
+    /// this knock, or others that wait for the buffers of these frames.
+    pub fn passed_granted(
+        &mut self,
+        from: u32,
+        line: Line,
+        count: usize,
+        knock: Option<(u64, usize)>,
+    ) -> bool {
         let Some(peer) = self.receiving.get_mut(from) else { return false };
-        peer.out[line] -= 1;
-        self.free[line] += 1;
+        peer.out[line] -= count;
+        self.free[line] += count;
         if let Some((number, demand)) = knock {
             peer.knocks[line] = true;
             let knock = Knock { number, demand, first: None };

@@ -142,7 +142,11 @@ impl Grants {
                     peer.reporting = false;
                 }
             }
-            Packet::Asked | Packet::Delivered | Packet::Use(..) | Packet::Relayed(_) => {
+            Packet::Granted(_)
+            | Packet::Asked
+            | Packet::Delivered
+            | Packet::Use(..)
+            | Packet::Relayed(_) => {
                 return Err("no packet of grants".into());
             }
         }

@@ -1,8 +1,16 @@
 use super::*;
 use crate::transport::frame::{Class, Frame};
+use crate::transport::wire::buffers::Buffers;
+use crate::transport::wire::bundle::tests::unpacked;
 use std::time::{Duration, Instant};
 
 impl Grants {
+    /// send() for an encoded frame.
+    pub fn send_one(&mut self, to: u32, line: Line, it: &OwnedFrame, out: &mut Out) -> bool {
+        let mut frames = Buffers::new(8000);
+        self.send((to, line), (it.class, &it.frame()), &mut frames, out)
+    }
+
     /// The answer of a knock without further frames waits for a packet that carries it.
     #[cfg(feature = "simulated")]
     pub fn never_answer_alone(&mut self) {
@@ -39,6 +47,7 @@ impl Ranks {
     }
 
     fn post(&mut self, from: u32, out: Out) {
+        let out = unpacked(out);
         out.iter().for_each(|(_, packet)| self.posted.count(packet));
         self.wire.extend(out.into_iter().map(|(to, packet)| (from, to, packet)));
     }
@@ -60,7 +69,7 @@ impl Ranks {
         if !end.has_room(to, line) {
             return false;
         }
-        end.send(to, line, copy, &mut out);
+        end.send_one(to, line, &copy, &mut out);
         self.post(from, out);
         true
     }
@@ -83,15 +92,16 @@ impl Ranks {
                 end.passed(from, *line, *number);
             }
             Packet::Frame(Some(line), it)
-                if end.may_pass_granted(from, *line, false)
+                if end.may_pass_granted(from, *line, false) > 0
                     && deliver(to, from, it.frame().tag) =>
             {
-                end.passed_granted(from, *line, None);
+                end.passed_granted(from, *line, 1, None);
             }
             Packet::More(line, Knock { number, demand, first: Some(it) })
-                if end.may_pass_granted(from, *line, true) && deliver(to, from, it.frame().tag) =>
+                if end.may_pass_granted(from, *line, true) > 0
+                    && deliver(to, from, it.frame().tag) =>
             {
-                end.passed_granted(from, *line, Some((*number, *demand)));
+                end.passed_granted(from, *line, 1, Some((*number, *demand)));
             }
             _ => {
                 let taken = end.take(from, packet, 0, &mut out);
@@ -340,7 +350,7 @@ fn the_answer_of_a_message_goes_along_with_the_next_request() {
             let mut out = Out::new();
             let frame =
                 Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
-            assert!(end.send(1, 0, OwnedFrame::of(Class::Requests, &frame), &mut out));
+            assert!(end.send_one(1, 0, &OwnedFrame::of(Class::Requests, &frame), &mut out));
             let [(1, knock)] = &out[..] else { panic!("one knock, not {out:?}") };
             assert_eq!(end.ride(1, knock), Some((line, number)));
             assert_eq!(end.ride(1, knock), None, "it goes along once");

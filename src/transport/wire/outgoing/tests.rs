@@ -1,6 +1,7 @@
 use super::*;
 use crate::transport::frame::Frame;
-use crate::transport::wire::packet::{MOST, bytes_of};
+use crate::transport::wire::bundle::Bundle;
+use crate::transport::wire::packet::{MOST, OwnedFrame, bytes_of};
 use crate::transport::wire::pieces::{Joins, split};
 
 /// Messages of 8 KiB fill frames of any length: those of 8,000 bytes begin a message behind the
@@ -12,10 +13,17 @@ fn frames_of_a_stream_are_full() {
     let message = Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
     let packet = || Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message));
     let expected = bytes_of(&packet());
-    for (frame_most, frames) in [(8000, 5), (16_640, 2), (33_280, 1)] {
+    let each = [(8000, 5), (16_640, 2), (33_280, 1)];
+    for ((frame_most, frames), bundled) in each.map(|it| [(it, false), (it, true)]).concat() {
         let mut outgoing = Outgoing::new(&Caps { frame_most, ..Caps::default() });
         for _ in 0..4 {
-            outgoing.add(1, &packet(), None);
+            let mut packet = packet();
+            if bundled {
+                let mut bundle = Bundle::new(3, Class::Requests, &mut outgoing.buffers);
+                bundle.add(&message, &mut outgoing.buffers);
+                packet = Packet::Granted(bundle);
+            }
+            outgoing.add(1, packet, None);
         }
         let [Queue { frames: queued, .. }] = &outgoing.queues[..] else { panic!("one queue") };
         assert!(queued.iter().all(|frame| frame.len() <= frame_most));
@@ -37,29 +45,6 @@ fn frames_of_a_stream_are_full() {
     }
 }
 
-/// Messages that wait, and knocks, leave the buffers of frames with several packets to those. A
-/// frame that began in a shorter buffer was copied each time that it grew.
-#[test]
-fn a_message_takes_no_buffer_of_a_frame() {
-    for size in [1024, 4096] {
-        let mut outgoing = Outgoing::new(&Caps { frame_most: 8000, ..Caps::default() });
-        outgoing.keep(Vec::with_capacity(8000));
-        let payload = &[1; 4096][..size];
-        let message =
-            Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
-        let memory = outgoing.memory_for(size);
-        assert_eq!(memory.capacity(), 0, "the buffer of a frame");
-        (0..2 * SHORTS).for_each(|_| outgoing.recycle(OwnedFrame::of(Class::Requests, &message)));
-        assert_eq!((outgoing.shorts.len(), outgoing.buffers.len()), (SHORTS, 1));
-        let kept = outgoing.memory_for(size);
-        assert!((size..=SHORT).contains(&kept.capacity()));
-        let before = kept.as_ptr();
-        let again = OwnedFrame::in_memory(kept, Class::Requests, &message).into_memory();
-        assert_eq!(again.as_ptr(), before, "the message does not fit");
-        assert_eq!(outgoing.memory_for(8000).capacity(), 8000);
-    }
-}
-
 /// A frame with one short message ends as a short buffer.
 #[test]
 fn a_frame_gets_its_memory_again() {
@@ -68,12 +53,12 @@ fn a_frame_gets_its_memory_again() {
     let message = Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
     let mut places = Vec::new();
     for _ in 0..3 {
-        outgoing.add(1, &Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message)), None);
+        outgoing.add(1, Packet::Frame(Some(3), OwnedFrame::of(Class::Requests, &message)), None);
         let mut queue = outgoing.queues.pop().unwrap();
         outgoing.count = 0;
         let frame = queue.frames.pop_front().unwrap();
         places.push(frame.as_ptr());
-        outgoing.keep(frame);
+        outgoing.buffers.keep(frame);
     }
     assert_eq!(places, [places[0]; 3]);
 }

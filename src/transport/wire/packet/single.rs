@@ -17,10 +17,29 @@ pub enum Single {
     More(Line, u64, u32),
 }
 
-/// Most bytes of the heads of packet and message, with the number of a knock.
-const BEFORE: usize = HEAD + 8 + FRAME_HEAD;
+/// Bytes of what add_knock() and add_answer() add.
+pub const PLACES: usize = NUMBER + ANSWERED;
 /// Most bytes of a packet with one message of at most MOST_OF_KNOCK bytes of header and payload.
-pub const SINGLE_MOST: usize = BEFORE + MOST_OF_KNOCK + ANSWERED;
+pub const SINGLE_MOST: usize = FRAME_BEFORE + MOST_OF_KNOCK + PLACES;
+
+/// Length of the packet of a message that brings neither a knock nor an answer.
+#[inline]
+pub fn single_size(frame: &Frame) -> usize {
+    FRAME_BEFORE + frame.header.len() + frame.payload.len()
+}
+
+/// Makes a granted frame, the last packet of `bytes`, which begins at `at`, bring a knock.
+pub fn add_knock(bytes: &mut Vec<u8>, at: usize, number: u64, demand: usize) {
+    bytes[at] = MORE;
+    bytes[at + 4..at + HEAD].copy_from_slice(&(demand as u32).to_le_bytes());
+    bytes.extend_from_slice(&number.to_le_bytes());
+}
+
+/// Makes the last packet of `bytes`, which begins at `at`, bring the answer of a knock.
+pub fn add_answer(bytes: &mut Vec<u8>, at: usize, (line, number): Answered) {
+    bytes[at + 3] = 1 + line as u8;
+    bytes.extend_from_slice(&number.to_le_bytes());
+}
 
 /// Appends to `to` what encode() makes of the packet. `head`: the head in front of the packet,
 /// made from the packet's length.
@@ -38,23 +57,18 @@ pub fn put_single<const N: usize>(
         Single::More(line, number, demand) => (MORE, line as u8, Some(number), demand),
     };
     let answer = answered.map_or(0, |(line, _)| 1 + line as u8);
-    let before = if number.is_some() { BEFORE } else { BEFORE - 8 };
-    let after = if answered.is_some() { ANSWERED } else { 0 };
-    let size = before + frame.header.len() + frame.payload.len() + after;
+    let numbers = [number, answered.map(|(_, number)| number)];
+    let size = single_size(frame) + 8 * numbers.iter().flatten().count();
     to.reserve(N + size);
     to.extend_from_slice(&head(size));
     let [a, b, c, d] = demand.to_le_bytes();
-    let first = [kind, class as u8, line, answer, a, b, c, d];
-    match number {
-        Some(number) => to.extend_from_slice([first, number.to_le_bytes()].as_flattened()),
-        None => to.extend_from_slice(&first),
-    }
+    to.extend_from_slice(&[kind, class as u8, line, answer, a, b, c, d]);
     to.extend_from_slice(&head_of(frame));
     to.extend_from_slice(frame.header);
     if !frame.payload.is_empty() {
         to.extend_from_slice(frame.payload);
     }
-    if let Some((_, number)) = answered {
+    for number in numbers.into_iter().flatten() {
         to.extend_from_slice(&number.to_le_bytes());
     }
 }
@@ -78,12 +92,12 @@ pub fn single_of(
         Some(_) => return None,
     };
     let (line, demand) = (usize::from(line), u32::from_le_bytes(demand));
-    let (number, behind) = rest
-        .split_first_chunk()
-        .map_or((0, rest), |(number, behind)| (u64::from_le_bytes(*number), behind));
+    let (before, number) = rest
+        .split_last_chunk()
+        .map_or((rest, 0), |(before, number)| (before, u64::from_le_bytes(*number)));
     let (single, message) = match (kind, line < LINES && needs_grant(class)) {
-        (KNOCK, true) if demand == 0 => (Single::Knock(line, number), behind),
-        (MORE, true) if number > 0 && demand > 0 => (Single::More(line, number, demand), behind),
+        (KNOCK, true) if demand == 0 => (Single::Knock(line, number), before),
+        (MORE, true) if number > 0 && demand > 0 => (Single::More(line, number, demand), before),
         (FRAME, true) if demand == 0 => (Single::Granted(line), rest),
         (FRAME, false) if line == usize::from(NONE) && demand == 0 && !needs_grant(class) => {
             (Single::Aside, rest)

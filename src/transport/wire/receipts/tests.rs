@@ -1,5 +1,6 @@
 use super::*;
 use crate::transport::frame::{Class, Frame};
+use crate::transport::wire::bundle::tests::unpacked;
 use crate::transport::wire::grants::Packet;
 use crate::transport::wire::packet::OwnedFrame;
 
@@ -14,7 +15,7 @@ fn frame(size: usize) -> OwnedFrame {
 /// rank's packets.
 fn hand_over(out: &mut Out, from: u32, to: &mut Grants) -> Out {
     let mut back = Out::new();
-    for (_, packet) in out.drain(..) {
+    for (_, packet) in unpacked(std::mem::take(out)) {
         to.take(from, packet, 0, &mut back).unwrap();
     }
     to.serve(|_, _| false, &mut back, &mut vec![]);
@@ -27,7 +28,7 @@ fn one_question_is_under_way_and_answered_when_all_is_delivered() {
     let (mut sender, mut receiver) = (Receipts::new(2), Receipts::new(2));
     let (mut out, mut questions) = (Out::new(), Out::new());
     assert!(sender.all_delivered(&here, &mut out));
-    assert!(here.send(1, 0, frame(1000), &mut out));
+    assert!(here.send_one(1, 0, &frame(1000), &mut out));
     sender.sent(1);
     assert!(!sender.all_delivered(&here, &mut questions));
     assert!(questions.is_empty(), "what waits here cannot lie there");

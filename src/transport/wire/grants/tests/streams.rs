@@ -50,11 +50,12 @@ fn the_first_of_the_granted_frames_brings_the_next_knock() {
     let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload, label: 0, absent: false };
     for _ in 0..6 {
         assert!(end.has_room(1, line));
-        end.send(1, line, OwnedFrame::of(Class::Requests, &frame), &mut out);
+        end.send_one(1, line, &OwnedFrame::of(Class::Requests, &frame), &mut out);
     }
     let [(1, Packet::Knock(_, Knock { number, .. }))] = out[..] else { panic!("{out:?}") };
     out.clear();
     end.granted(1, line, (number, 4), &mut out);
+    let out = unpacked(out);
     let [(1, Packet::More(_, knock)), others @ ..] = &out[..] else { panic!("{out:?}") };
     assert_eq!((knock.demand, others.len()), (2, 3));
     assert!(others.iter().all(|(_, it)| matches!(it, Packet::Frame(..))));
