@@ -28,8 +28,8 @@ static void handle(llcl_am_t *message, void *data)
     word_add(&rank->count, 1);
 }
 
-/* The best of a few, until all are in time: a busy machine may be late; a lost wake-up is late every
- * time. */
+/* The best of a few, until all are in time: a busy machine may be late; a lost wake-up is late
+ * every time. */
 static void sleeper(llcl_context_t *context, struct rank *rank, int in_library)
 {
     int64_t best_there = INT64_MAX, best_back = INT64_MAX, best_seen = INT64_MAX;

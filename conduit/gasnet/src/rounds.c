@@ -238,8 +238,8 @@ static bool round_end(struct team *team, struct turn *turn) {
     return true;
 }
 
-/* Starts the next round of the oldest operation that has one left. False: its turn is still busy, or
- * it may not run beside the rounds under way. The caller holds `advancing`. */
+/* Starts the next round of the oldest operation that has one left. False: its turn is still busy,
+ * or it may not run beside the rounds under way. The caller holds `advancing`. */
 static bool round_start(struct team *team) {
     struct operation *operation = team->operations;
     struct wish wish = operation->wish;

@@ -1,6 +1,6 @@
-/* Do GASNet-1's collectives give each rank the right blocks, also if a block takes several rounds, with
- * many operations under way, in a team of some of the ranks, and in place? Does ALLSYNC let a rank
- * write a late rank's input before its own call, and read its result behind that? */
+/* Do GASNet-1's collectives give each rank the right blocks, also if a block takes several rounds,
+ * with many operations under way, in a team of some of the ranks, and in place? Does ALLSYNC let a
+ * rank write a late rank's input before its own call, and read its result behind that? */
 #include "t.h"
 
 #define MANY 6

@@ -3,10 +3,10 @@
 //! `QUEUED` bound its length. Frames that the lane has taken stay in memory here until their
 //! completion.
 //!
-//! Packets that wait for one peer and class travel in one frame, if it has room: for most networks a
-//! frame costs some microseconds, whatever its length. A packet that is longer than a frame begins
-//! in the last one that waits, too. Messages that have waited for grants come as a frame of their
-//! own (`bundle`). A knock travels alone, since its receiver leaves it in its frame.
+//! Packets that wait for one peer and class travel in one frame, if it has room: for most networks
+//! a frame costs some microseconds, whatever its length. A packet that is longer than a frame
+//! begins in the last one that waits, too. Messages that have waited for grants come as a frame of
+//! their own (`bundle`). A knock travels alone, since its receiver leaves it in its frame.
 //!
 //! # The shared queue
 //!

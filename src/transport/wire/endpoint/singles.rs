@@ -66,9 +66,9 @@ impl State {
         true
     }
 
-    /// Puts the messages of a stream with which a received frame begins into slots, as take_single()
-    /// does with one: those that were granted, need not wait, and bring nothing else. Returns the
-    /// rest of the frame.
+    /// Puts the messages of a stream with which a received frame begins into slots, as
+    /// take_single() does with one: those that were granted, need not wait, and bring nothing else.
+    /// Returns the rest of the frame.
     pub(super) fn take_stream<'f>(
         &mut self,
         event: &Event,

@@ -409,18 +409,6 @@ fn an_answer_that_rides_lets_the_sender_knock_again() {
     ));
 }
 
-#[test]
-fn a_frame_that_was_not_granted_is_refused() {
-    let (mut end, mut out) = (Grants::default(), Out::new());
-    let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
-    let packet = Packet::Frame(Some(0), OwnedFrame::of(Class::Requests, &frame));
-    let said = end.take(1, packet, 0, &mut out).unwrap_err();
-    assert!(said.contains("not granted"), "{said}");
-    end.mark_dead(1);
-    end.fenced(1);
-    assert_eq!(end.free[0], buffers_of(0));
-}
-
 /// The frames that wait at a sender are bounded, whatever the number of peers. Each peer with a
 /// record has a place of its own, so as many silent peers as have records leave a way to one more.
 #[test]

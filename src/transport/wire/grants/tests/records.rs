@@ -89,3 +89,15 @@ fn a_peer_knocks_once_for_a_line_by_its_frames() {
     // The frame in `come` has the other buffer that was granted.
     assert_eq!((end.free[0], end.receiving.get(1).unwrap().out[0]), (buffers_of(0) - 1, 0));
 }
+
+#[test]
+fn a_frame_that_was_not_granted_is_refused() {
+    let (mut end, mut out) = (Grants::default(), Out::new());
+    let frame = Frame { id: 1, kind: 0, tag: 0, header: &[], payload: &[], label: 0, absent: true };
+    let packet = Packet::Frame(Some(0), OwnedFrame::of(Class::Requests, &frame));
+    let said = end.take(1, packet, 0, &mut out).unwrap_err();
+    assert!(said.contains("not granted"), "{said}");
+    end.mark_dead(1);
+    end.fenced(1);
+    assert_eq!(end.free[0], buffers_of(0));
+}
