@@ -38,18 +38,20 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Whether it has nothing that the round must serve; completions do not count.
+    /// Whether it has nothing that the round must serve; completions and signals do not count.
     fn is_empty(&self) -> bool {
-        self.out.is_empty() && self.answers.is_empty() && self.signals.is_empty()
+        self.out.is_empty() && self.answers.is_empty()
     }
 }
 
-/// Whether an event is the end of a frame, or a frame with nothing for the engine's lane.
+/// Whether an event brings the engine's lane nothing: the end of a frame, a frame with a message for
+/// a handler, or a service of this rank's memory.
 fn is_for_handlers(event: &Event) -> bool {
     const RESPONSES: u32 = CLASS_KNOCKS[1];
     const REQUESTS: u32 = CLASS_KNOCKS[2];
     match event.event {
         Event::DONE => !Posted::is_tag(event.tag),
+        Event::SERVED => true,
         Event::FRAME => matches!(event.class, CLASS_USER | RESPONSES | REQUESTS),
         _ => false,
     }
@@ -64,13 +66,14 @@ fn ends_frame(event: &Event) -> bool {
 }
 
 impl State {
-    /// Handles the events of a look, if all are ends of frames: usually the end of a frame comes
-    /// alone, before the peer's next one.
+    /// Handles the events of a look, if all are ends of frames and services: usually these come
+    /// alone, before the peer's next message.
     fn end_frames(&mut self, count: usize) -> bool {
         let events = &self.events.0[..count];
-        let all = events.iter().all(ends_frame);
+        let all = events.iter().all(|it| ends_frame(it) || it.event == Event::SERVED);
         if all {
-            events.iter().for_each(|event| self.outgoing.done(event.tag));
+            let ends = events.iter().filter(|it| it.event == Event::DONE);
+            ends.for_each(|event| self.outgoing.done(event.tag));
         }
         all
     }
@@ -172,7 +175,7 @@ impl Shared {
     #[inline(never)]
     fn other_event(&self, state: &mut State, event: &Event, results: &mut Results) {
         let peer = event.peer;
-        results.others |= !matches!(event.event, Event::DONE | Event::SERVED);
+        results.others |= !matches!(event.event, Event::DONE | Event::SERVED | Event::NOTICE);
         match event.event {
             Event::DONE if Posted::is_tag(event.tag) => {
                 results.ends.extend(state.posted.end(event));
@@ -285,10 +288,15 @@ impl Shared {
         if count == 0 || others || late || !state.asides.is_empty() || !state.is_settled() {
             return self.serve((count, rings, failed_before), guard, results, before, deliver);
         }
+        let signals = (!results.signals.is_empty()).then(|| std::mem::take(&mut results.signals));
         state.results = Some(results);
         drop(guard);
         if rings {
             self.ring(Sleeper::Progress);
+        }
+        let for_lane = for_lane || signals.is_some();
+        if let Some(signals) = signals {
+            self.signal(signals);
         }
         if for_lane { Polled::Others } else { Polled::Messages }
     }

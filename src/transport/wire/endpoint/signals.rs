@@ -27,6 +27,7 @@ impl State {
                     // The lane counts what is not answered.
                     self.lane.answer(event.frame, Status::ERR_INVALID, 0);
                 }
+                results.others = true;
                 self.notice(event, medium)?;
             }
         }
@@ -74,6 +75,11 @@ impl Shared {
             state.asleep = Asleep::No;
             self.wake.wake();
         }
-        self.send_and_wake(state, out);
+        if out.is_empty() {
+            state.out = out;
+            self.wake_after_post(state);
+        } else {
+            self.send_and_wake(state, out);
+        }
     }
 }
