@@ -76,10 +76,11 @@ impl Bundle {
 
     /// The first message, which it does not have any more.
     pub fn take_first(&mut self) -> OwnedFrame {
-        let (first, rest) = split(&self.bytes);
+        let (first, _) = split(&self.bytes);
         let (owned, size) = (OwnedFrame::granted(self.class, &first[HEAD..]), first.len());
         self.last = self.last.saturating_sub(size);
-        (self.count, self.bytes) = (self.count - 1, rest.to_vec());
+        self.count -= 1;
+        self.bytes.drain(..size);
         owned
     }
 

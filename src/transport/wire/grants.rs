@@ -3,10 +3,10 @@
 //!
 //! A receiver has a fixed number of buffers for each [`Line`], whatever the number of ranks. A
 //! sender may send a frame only if the receiver has granted it a buffer. A sender without a grant
-//! *knocks*: the knock says how many frames wait, and carries the first of them if it is small. One
-//! knock for each line and peer is under way. The receiver divides its free buffers among the ranks
-//! that knock. It grants buffers only for frames that exist, so a sender returns no grant. Grants
-//! of a dead rank become free when none of its frames can arrive any more.
+//! *knocks*: the knock says for how many frames it asks, and carries the one before them if it is
+//! small. One knock for each line and peer is under way. The receiver divides its free buffers
+//! among the ranks that knock. It grants buffers only for frames that exist, so a sender returns no
+//! grant. Grants of a dead rank become free when none of its frames can arrive any more.
 //!
 //! Frames that wait for grants lie in bundles (`super::bundle`), each of which is to leave as one
 //! frame of the wire. If more frames wait than were granted, the first bundle carries the next
@@ -127,7 +127,7 @@ pub enum Packet {
     Frame(Option<Line>, OwnedFrame),
     /// A frame into a buffer that was granted, as the first of a knock for those behind it.
     More(Line, Knock),
-    /// There are so many frames without a grant, and perhaps the first of them.
+    /// It asks for so many grants, and brings perhaps the frame before those that wait for them.
     Knock(Line, Knock),
     /// A frame that goes without a grant, where the wire has a shared queue.
     Queued(Line, OwnedFrame),
@@ -151,7 +151,8 @@ pub enum Packet {
 pub struct Knock {
     /// No two knocks of a rank have the same number; 0: it is no knock, and only brings a frame.
     pub number: u64,
-    /// How many frames wait behind the first, and behind those that were granted with it.
+    /// For how many frames it asks, of those that wait behind the first, and behind those that were
+    /// granted with it.
     pub demand: usize,
     /// The first frame, where it is small or was granted.
     pub first: Option<OwnedFrame>,

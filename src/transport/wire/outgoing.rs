@@ -189,13 +189,13 @@ impl Outgoing {
         }
     }
 
-    /// Queues the packets of a bundle as a frame, or behind others in one that waits. A longer
-    /// bundle is one packet, which is cut.
+    /// Queues the packets of a bundle as a frame, or behind others in one that waits. A bundle that
+    /// is longer than a frame is one packet, which is cut.
     fn add_bundle(&mut self, at: usize, frame: Vec<u8>) {
         let most = self.buffers.joined_most();
         let queue = &mut self.queues[at].frames;
         match queue.back_mut() {
-            _ if frame.len() > most => {
+            _ if frame.len() > self.buffers.frame_most => {
                 let (number, packet) = (number_of(&frame), &frame[HEAD..]);
                 let put = |piece: Range<usize>, to: &mut Vec<u8>| {
                     to.extend_from_slice(&packet[piece]);

@@ -7,9 +7,9 @@
 //! | 1 | 1 | class of the message in it; [`NONE`]: it contains no message |
 //! | 2 | 1 | line of credits; [`NONE`]: the packet needs no credit |
 //! | 3 | 1 | 0, or 1 + the line of a knock that it answers |
-//! | 4 | 4 | of [`KNOCK`], [`MORE`]: frames that wait behind the first; of [`USE`]: its kind |
+//! | 4 | 4 | of [`KNOCK`], [`MORE`]: frames for which it asks; of [`USE`]: its kind |
 //! |   |   | of [`GRANTS`]: 1 if a packet must confirm it; else 0 |
-//! | 8 | - | by kind: a message or nothing; see [`bytes_of`] |
+//! | 8 | - | by kind: a message, numbers, bytes of a hub, or nothing; see [`encode`] |
 //! | - | 0 or 8 | of [`KNOCK`], [`MORE`]: the number of the knock |
 //! | - | 0 or 8 | the number of the knock that it answers |
 //!
