@@ -8,21 +8,19 @@
  * machines with few cores. */
 #define AM_PATIENCE_NS INT64_C(90000000000)
 
-/* am_await() waits as long as the word changes at least once in so many seconds: a count that
- * stands still is lost. */
-#define AM_PATIENCE_S 25
+/* am_await() waits as long as the word changes at least once in so long: a count that stands still
+ * is lost. Each wait takes the whole time, since short ones would hide a lost wake-up. */
+#define AM_STILL_NS INT64_C(25000000000)
 
 static inline void am_await(llcl_context_t *context, const uint64_t *word, uint64_t at_least,
                             const char *file, int line)
 {
-    llcl_status_t status = LLCL_ERR_TIMEOUT;
-    int left;
-    for (left = AM_PATIENCE_S; status == LLCL_ERR_TIMEOUT && left > 0; left--) {
-        uint64_t before = word_get(word);
-        status = llcl_wait_word(context, word, at_least, INT64_C(1000000000));
-        if (word_get(word) != before)
-            left = AM_PATIENCE_S;
-    }
+    llcl_status_t status;
+    uint64_t before;
+    do {
+        before = word_get(word);
+        status = llcl_wait_word(context, word, at_least, AM_STILL_NS);
+    } while (status == LLCL_ERR_TIMEOUT && word_get(word) != before);
     if (status != LLCL_OK)
         fprintf(stderr, "a word stands at %llu, expected %llu\n", (unsigned long long)word_get(word),
                 (unsigned long long)at_least);

@@ -263,7 +263,7 @@ fn an_abort_ends_the_job_with_its_code() {
             let code = std::env::var("ABORT_CODE").unwrap().parse().unwrap();
             if std::env::var_os("FAILS_BEFORE").is_some() {
                 me.exchange(&[], &mut []).unwrap_err();
-                std::thread::sleep(Duration::from_millis(200));
+                std::thread::sleep(Duration::from_secs(1)); // until the launcher knows it, too
             }
             me.abort(code, 2000);
             // It ends by itself: no signal reaches it.

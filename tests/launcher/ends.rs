@@ -52,11 +52,17 @@ fn a_stopped_rank_is_asked_to_end_when_another_one_fails() {
 #[test]
 fn the_ranks_do_not_survive_the_launcher_and_its_guard() {
     let (mut child, _out, pids) = started(&mut shell(&["-n", "2"], "echo $$; exec sleep 60"), 2);
-    let is_guard = |pid: &&String| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap() == "llcl-guard\n"
+    let name = |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
+    let start = Instant::now();
+    let guard: u32 = loop {
+        // It takes its name when it first runs.
+        let guard = children(child.id()).into_iter().find(|pid| name(pid) == "llcl-guard\n");
+        if let Some(pid) = guard {
+            break pid.parse().unwrap();
+        }
+        assert!(start.elapsed() < Duration::from_secs(20), "no guard");
+        std::thread::sleep(Duration::from_millis(5));
     };
-    let children = children(child.id());
-    let guard: u32 = children.iter().find(is_guard).expect("a guard").parse().unwrap();
     kill(guard, libc::SIGKILL);
     // The launcher does not miss it, and so it stays a zombie.
     until_state(&guard.to_string(), 'Z');
@@ -68,10 +74,12 @@ fn the_ranks_do_not_survive_the_launcher_and_its_guard() {
 #[test]
 fn ranks_that_have_begun_are_killed_at_once_if_another_one_cannot_start() {
     let mut command = shell(&["-n", "8", "--tag-output"], "trap '' TERM; sleep 60");
-    // Room for the sockets of all ranks, but not for all their pipes.
-    // SAFETY: the limit is valid for the read of this call, which is async-signal-safe.
+    // Room for the sockets of all ranks, but not for all their pipes. What this test has inherited
+    // takes no room.
+    // SAFETY: the limit is valid for the read of this call; both calls are async-signal-safe.
     unsafe {
         command.pre_exec(|| {
+            libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32);
             let limit = libc::rlimit { rlim_cur: 32, rlim_max: 32 };
             libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
             Ok(())
@@ -166,7 +174,7 @@ fn tagged_output_is_whole_though_much_of_it_waits_when_the_ranks_end() {
 fn a_reader_who_does_not_read_holds_no_job_that_is_to_end() {
     // With its tags the output is larger than the pipe to this test.
     let script = "echo $$; yes | head -c 60000";
-    for (limit, signal, code) in [("60", Some(libc::SIGINT), 130), ("1", None, 124)] {
+    for (limit, signal, code) in [("60", Some(libc::SIGINT), 130), ("5", None, 124)] {
         let mut command = shell(&["-n", "1", "--tag-output", "--timeout", limit], script);
         let (mut child, _out, first) = started(&mut command, 1);
         until_reaped(first[0].split_once(' ').unwrap().1);

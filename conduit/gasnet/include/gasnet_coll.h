@@ -57,6 +57,7 @@ void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags);
+int gasnet_coll_barrier_result(gasnet_team_handle_t team, int *id);
 
 #define gasnet_coll_wait_sync(event) gex_Event_Wait(event)
 #define gasnet_coll_wait_sync_some(events, count) gex_Event_WaitSome(events, count, 0)

@@ -88,3 +88,7 @@ int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags) {
     gasnet_coll_barrier_notify(team, id, flags);
     return gasnet_barrier_wait(id, flags);
 }
+int gasnet_coll_barrier_result(gasnet_team_handle_t team, int *id) {
+    must_be_all("gasnet_coll_barrier_result", team);
+    return gasnet_barrier_result(id);
+}

@@ -117,6 +117,8 @@ int main(void) {
     }
     gasnet_coll_barrier_notify(GASNET_TEAM_ALL, 5, 0);
     EQUAL(gasnet_coll_barrier_wait(GASNET_TEAM_ALL, 5, 0), GASNET_OK);
+    int id = 0;
+    CHECK(gasnet_coll_barrier_result(GASNET_TEAM_ALL, &id) == 0 && id == 5);
     EQUAL(gasnet_coll_barrier(GASNET_TEAM_ALL, (int)me, 0), all == 1 ? GASNET_OK : GASNET_ERR_BARRIER_MISMATCH);
     gex_TM_t half;
     gex_TM_Split(&half, tm, me % 2, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
