@@ -44,8 +44,8 @@ impl Results {
     }
 }
 
-/// Whether an event brings the engine's lane nothing: the end of a frame, a frame with a message for
-/// a handler, or a service of this rank's memory.
+/// Whether an event brings the engine's lane nothing: the end of a frame, a frame with a message
+/// for a handler, or a service of this rank's memory.
 fn is_for_handlers(event: &Event) -> bool {
     const RESPONSES: u32 = CLASS_KNOCKS[1];
     const REQUESTS: u32 = CLASS_KNOCKS[2];
