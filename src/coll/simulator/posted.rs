@@ -164,15 +164,26 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::broadcast_to;
-    use super::super::{run, sweep_posted};
+    use super::super::{run, sweep::has_root, sweep_posted};
     use super::*;
-    use crate::coll::algorithms::all;
+    use crate::coll::algorithms::{Algorithm, all};
     use crate::coll::problem::Problem;
     use crate::coll::schedule::receive;
 
+    /// Two tests, which run at the same time.
+    fn sweep_puts(rooted: bool) {
+        let puts = |row: &&Algorithm| !row.pulls && row.name != "two_level";
+        sweep_posted(all().filter(puts).filter(|row| has_root(row.operation) == rooted));
+    }
+
     #[test]
-    fn algorithms_that_put_are_right_over_several_nodes() {
-        sweep_posted(all().filter(|row| !row.pulls && row.name != "two_level"));
+    fn algorithms_with_a_root_that_put_are_right_over_several_nodes() {
+        sweep_puts(true);
+    }
+
+    #[test]
+    fn algorithms_without_a_root_that_put_are_right_over_several_nodes() {
+        sweep_puts(false);
     }
 
     #[test]

@@ -99,7 +99,7 @@ pub fn sweep_posted<'a>(algorithms: impl IntoIterator<Item = &'a Algorithm>) {
     }
 }
 
-fn has_root(operation: Operation) -> bool {
+pub fn has_root(operation: Operation) -> bool {
     use Operation::*;
     matches!(operation, Broadcast | Reduce | Gather | Scatter)
 }
