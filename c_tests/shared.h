@@ -96,12 +96,12 @@ static inline llcl_remote_t remote_at(const struct shared *shared, uint32_t rank
 
 /* A sanitizer takes long to check each byte of a loop. So the loops work on a piece of their own,
  * unchecked. memcpy and memcmp access the memory under test, and it checks all of their bytes. */
-enum { PIECE = 512 };
+enum { PATTERN_PIECE = 512 };
 #define UNCHECKED __attribute__((no_sanitize_thread, no_sanitize_address))
 
 static inline size_t piece_size(size_t at, size_t size)
 {
-    return size - at < PIECE ? size - at : PIECE;
+    return size - at < PATTERN_PIECE ? size - at : PATTERN_PIECE;
 }
 
 UNCHECKED static inline unsigned char pattern_byte(uint32_t seed, size_t i)
@@ -119,9 +119,9 @@ UNCHECKED static inline void pattern_piece(unsigned char *piece, size_t at, size
 
 static inline void pattern_fill(unsigned char *bytes, size_t size, uint32_t seed)
 {
-    unsigned char piece[PIECE];
+    unsigned char piece[PATTERN_PIECE];
     size_t at;
-    for (at = 0; at < size; at += PIECE) {
+    for (at = 0; at < size; at += PATTERN_PIECE) {
         pattern_piece(piece, at, piece_size(at, size), seed);
         memcpy(bytes + at, piece, piece_size(at, size));
     }
@@ -129,9 +129,9 @@ static inline void pattern_fill(unsigned char *bytes, size_t size, uint32_t seed
 
 static inline int pattern_holds(const unsigned char *bytes, size_t size, uint32_t seed)
 {
-    unsigned char piece[PIECE];
+    unsigned char piece[PATTERN_PIECE];
     size_t at, i;
-    for (at = 0; at < size; at += PIECE) {
+    for (at = 0; at < size; at += PATTERN_PIECE) {
         pattern_piece(piece, at, piece_size(at, size), seed);
         if (memcmp(bytes + at, piece, piece_size(at, size)) == 0)
             continue;
@@ -146,10 +146,10 @@ static inline int pattern_holds(const unsigned char *bytes, size_t size, uint32_
 
 static inline int bytes_are(const unsigned char *bytes, size_t size, unsigned char value)
 {
-    unsigned char piece[PIECE];
+    unsigned char piece[PATTERN_PIECE];
     size_t at;
     memset(piece, value, sizeof piece);
-    for (at = 0; at < size; at += PIECE)
+    for (at = 0; at < size; at += PATTERN_PIECE)
         if (memcmp(bytes + at, piece, piece_size(at, size)) != 0)
             return 0;
     return 1;
