@@ -7,9 +7,6 @@ MORE = check-loom check-wire check-conduit check-tsan check-asan check-aarch64 c
 RELEASE = check-wire-table check-asan-rest check-ranks
 # For the makes that compile many small programs. Empty if this make was given -j: they share its jobs then.
 PARALLEL = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
-# With one set-up more than there are processors a fifth of their time is idle. Ranks behind the
-# simulated network, and ranks that a sanitizer watches, use all of it.
-JOBS = --jobs $$((2 * $$(nproc)))
 LOOM = CARGO_TARGET_DIR=$(BUILD)/cargo/loom RUSTFLAGS="--cfg loom" $(CARGO) test --profile loom --locked --quiet --no-default-features --lib \
 	--config 'target."cfg(all())".runner=["env", "LD_PRELOAD=$(abspath $(BUILD))/cargo/loom/stacks.so"]' loom_
 
@@ -72,7 +69,7 @@ endif
 
 check-c: all
 	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
-	c_tests/run --build $(BUILD) $(JOBS)
+	c_tests/run --build $(BUILD)
 	@echo "check-c: passed (C tests; each pair of values of their set-ups)"
 
 check-examples: all
@@ -88,7 +85,7 @@ check-conduit: all conduit
 
 check-c-rest: all
 	$(MAKE) --no-print-directory $(PARALLEL) -C c_tests BUILD=$(abspath $(BUILD))
-	c_tests/run --rest --build $(BUILD) $(JOBS)
+	c_tests/run --rest --build $(BUILD)
 	@echo "check-c-rest: passed (C tests; the other set-ups)"
 
 # The C tests over the simulated network: all once with a network that reads and writes peers' memory, and those of messages, reads,
