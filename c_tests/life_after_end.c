@@ -68,7 +68,7 @@ static void posts_after(llcl_context_t *context, llcl_remote_t there)
     static llcl_status_t (*const lists[])(llcl_context_t *, const llcl_vector_params_t *) = {
         llcl_try_writev_async, llcl_writev_async, llcl_writev,
         llcl_try_readv_async, llcl_readv_async, llcl_readv};
-    llcl_strided_params_t box = LLCL_STRIDED_PARAMS_INIT;
+    llcl_strided_params_t box;
     llcl_vector_params_t list = LLCL_VECTOR_PARAMS_INIT;
     llcl_atomic_info_t info = LLCL_ATOMIC_INFO_INIT;
     struct wild wild = {0};
@@ -78,11 +78,7 @@ static void posts_after(llcl_context_t *context, llcl_remote_t there)
     wild.memory = word;
     wild.remote = wild.signal = there;
     WILD_REFUSED(context, &wild, LLCL_ERR_STATE);
-    box.local = wild.local;
-    box.remote = there;
-    box.size = 8;
-    box.dimensions = 1;
-    box.extents[0] = 1;
+    box = box_of_a_word(wild.local, there);
     for (i = 0; i < sizeof strided / sizeof strided[0]; i++)
         CHECK_STATUS(strided[i](context, &box), LLCL_ERR_STATE);
     for (i = 0; i < sizeof lists / sizeof lists[0]; i++)

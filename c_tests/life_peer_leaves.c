@@ -25,7 +25,7 @@ static void named(llcl_context_t *context, uint32_t dead, llcl_remote_t there)
     llcl_peer_info_t peer = LLCL_PEER_INFO_INIT;
     llcl_atomic_info_t info = LLCL_ATOMIC_INFO_INIT;
     llcl_awaited_t awaited = LLCL_AWAITED_INIT;
-    llcl_strided_params_t box = LLCL_STRIDED_PARAMS_INIT;
+    llcl_strided_params_t box = box_of_a_word(llcl_local_address(&word), there);
     llcl_am_params_t am = LLCL_AM_PARAMS_INIT;
     llcl_context_t *second;
     llcl_team_t *team;
@@ -42,11 +42,6 @@ static void named(llcl_context_t *context, uint32_t dead, llcl_remote_t there)
     CHECK_STATUS(llcl_try_am_async(context, &am), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_am_async(context, &am), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_am(context, &am), LLCL_ERR_PEER_DEAD);
-    box.local = llcl_local_address(&word);
-    box.remote = there;
-    box.size = 8;
-    box.dimensions = 1;
-    box.extents[0] = 1;
     CHECK_STATUS(llcl_write_strided(context, &box), LLCL_ERR_PEER_DEAD);
     CHECK_STATUS(llcl_read_strided(context, &box), LLCL_ERR_PEER_DEAD);
     ranks[0] = me;

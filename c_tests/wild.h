@@ -212,4 +212,16 @@ static inline void wild_must_not_wait(llcl_context_t *context, struct wild *wild
     }
 }
 
+/* A box of one piece of 8 bytes. */
+static inline llcl_strided_params_t box_of_a_word(llcl_local_t local, llcl_remote_t remote)
+{
+    llcl_strided_params_t box = LLCL_STRIDED_PARAMS_INIT;
+    box.local = local;
+    box.remote = remote;
+    box.size = 8;
+    box.dimensions = 1;
+    box.extents[0] = 1;
+    return box;
+}
+
 #endif
