@@ -140,7 +140,9 @@ static void run(llcl_context_t *context)
     CHECK(stats.slots_high_water <= SLOTS);
     CHECK_EQUAL(stats.am_memory, memory);
     CHECK_EQUAL(stats.am_unknown, 0);
-    CHECK_EQUAL(stats.skips, 0);
+    /* The receiver skips a slot, and corrects the count of the policy limit, if a sender stands
+     * still between two steps for 2 ms; a busy machine can stop a sender now and then. */
+    CHECK(stats.skips <= MESSAGES / 20);
 }
 
 TEST_MAIN_CONFIG(run, configure)
