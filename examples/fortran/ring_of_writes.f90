@@ -1,6 +1,6 @@
 ! A ring: every rank writes an array and then a signal into its right neighbour's memory, sleeps
 ! until its left neighbour has done the same, and prints what it received.
-! Run: llcl-run -n 4 ./ring_of_writes_fortran
+! Run: llcl-run -n 4 ./ring_of_writes
 program ring_of_writes
   use, intrinsic :: iso_c_binding
   use llcl

@@ -1,6 +1,6 @@
 ! A 2-D stencil, as stencil.c. Only exchange_mpi uses MPI, and only exchange_llcl the library. The
-! result must equal that of the whole grid bit by bit. Compiled by mpifort -DWITH_MPI, the program
-! runs both ways. Run: llcl-run -n 4 ./stencil [n] [steps], or mpirun -n 4 ./stencil [n] [steps]
+! result must equal that of the whole grid bit by bit.
+! Run: llcl-run -n 4 ./stencil [n] [steps]; both ways: mpirun -n 4 ./stencil_mpi [n] [steps]
 program stencil
   use, intrinsic :: iso_c_binding
   use world
