@@ -9,8 +9,9 @@ BEGIN {
     group_of(0, 5, "life"); group_of(6, 7, "rma"); group_of(8, 10, "words"); group_of(11, 12, "am"); group_of(13, 14, "plans")
     group_of(15, 15, "inits"); group_of(16, 17, "colls"); group[20] = "colls"; group[18] = "rma"; group[19] = "life"
     # Parameters that are arrays, and those that may be NULL (absent in Fortran).
-    array["ranks"] = array["peers"] = array["remotes"] = 1
+    array["ranks"] = array["peers"] = array["remotes"] = array["words"] = 1
     optional["llcl_init config"] = optional["llcl_context_duplicate config"] = optional["llcl_connect peers"] = optional["llcl_am_poll handled"] = 1
+    optional["llcl_wait_any words"] = optional["llcl_wait_any which"] = optional["llcl_wait_fd words"] = 1
     # Functions whose status is their result, also "try again": status is not optional.
     asking["llcl_coll_test"] = asking["llcl_peer_alive"] = 1
     plain["uint16_t"] = plain["int16_t"] = "integer(c_int16_t)"

@@ -124,18 +124,18 @@ module llcl_c_words
     function llcl_wait_any(context, words, count, flags, timeout_ns, which) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context
-      type(llcl_awaited_t), intent(in) :: words
+      type(llcl_awaited_t), intent(in), optional :: words(*)
       integer(c_int32_t), value :: count
       integer(c_int32_t), value :: flags
       integer(c_int64_t), value :: timeout_ns
-      integer(c_int32_t), intent(inout) :: which
+      integer(c_int32_t), intent(inout), optional :: which
       integer(c_int32_t) :: answer
     end function
 
     function llcl_wait_fd(context, words, count, flags, descriptor) bind(c) result(answer)
       import
       type(llcl_context_t), value :: context
-      type(llcl_awaited_t), intent(in) :: words
+      type(llcl_awaited_t), intent(in), optional :: words(*)
       integer(c_int32_t), value :: count
       integer(c_int32_t), value :: flags
       integer(c_int32_t), intent(inout) :: descriptor

@@ -181,11 +181,11 @@ contains
 
   subroutine call_wait_any(context, words, count, flags, timeout_ns, which, status)
     type(llcl_context_t), intent(in) :: context
-    type(llcl_awaited_t), intent(in) :: words
+    type(llcl_awaited_t), intent(in), optional :: words(*)
     integer(c_int32_t), intent(in) :: count
     integer(c_int32_t), intent(in) :: flags
     integer(c_int64_t), intent(in) :: timeout_ns
-    integer(c_int32_t), intent(inout) :: which
+    integer(c_int32_t), intent(inout), optional :: which
     integer(c_int32_t), intent(out), optional :: status
     call finish('llcl_wait_any'//c_null_char, c_wait_any(context, words, count, flags, timeout_ns, &
         which), status)
@@ -193,7 +193,7 @@ contains
 
   subroutine call_wait_fd(context, words, count, flags, descriptor, status)
     type(llcl_context_t), intent(in) :: context
-    type(llcl_awaited_t), intent(in) :: words
+    type(llcl_awaited_t), intent(in), optional :: words(*)
     integer(c_int32_t), intent(in) :: count
     integer(c_int32_t), intent(in) :: flags
     integer(c_int32_t), intent(inout) :: descriptor
