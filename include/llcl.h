@@ -996,8 +996,8 @@ typedef struct llcl_remote_t {
  * is treated as registered memory.
  * `pointer`: the first byte, of any alignment. The memory stays the caller's, and must stay valid
  * until the operation has ended. NULL: only operations of size 0 accept it. The address is not
- * checked: if nothing is mapped there, the operation ends with LLCL_ERR_SYSTEM, or its access ends
- * the process. Any thread may call it.
+ * checked: if nothing is mapped there, and the kernel copies, the operation ends with
+ * LLCL_ERR_INVALID; a copy by the library ends the process by SIGSEGV. Any thread may call it.
  * From: the local buffers of MPI's and OpenSHMEM's puts, which do not have to lie in a window
  * either.
  */
@@ -1345,8 +1345,10 @@ typedef struct llcl_write_signal_params_t {
  * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
  * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
- * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
- * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped, or a
+ * system call that copies has failed. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY
+ * (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID (this rank may
+ * not access the local memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. From: the interface of Endo and Taura's low-level communication layer
@@ -1387,8 +1389,10 @@ llcl_status_t llcl_read(llcl_context_t *context,
  * LLCL_RETRY_CONNECTING: try again;
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
  * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
- * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
- * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped, or a
+ * system call that copies has failed. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY
+ * (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID (this rank may
+ * not access the local memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. From: the interface of Endo and Taura's low-level communication layer
@@ -1432,11 +1436,13 @@ llcl_status_t llcl_write(llcl_context_t *context,
  * `params`; LLCL_ERR_UNSUPPORTED: the signal word lies in a region with
  * LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
  * the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
- * mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
- * region) or LLCL_ERR_CANCELED.
+ * mapped, or a system call that copies has failed. The completion may report LLCL_ERR_PEER_DEAD,
+ * LLCL_ERR_KEY (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID
+ * (this rank may not access the local memory), LLCL_ERR_SYSTEM (a network or a system call has
+ * failed) or LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
- * completions run. From: the put with signal of OpenSHMEM 1.5 and of the
- * notification of GASPI.
+ * completions run. From: the put with signal of OpenSHMEM 1.5, and the write with notification of
+ * GASPI.
  */
 llcl_status_t llcl_try_write_signal_async(llcl_context_t *context,
                                           const llcl_write_signal_params_t *params);
@@ -1522,7 +1528,8 @@ typedef struct llcl_write_small_params_t {
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
  * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
  * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
- * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region, or may
+ * not access its memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. From: the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
@@ -1564,7 +1571,8 @@ llcl_status_t llcl_write_value(llcl_context_t *context,
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
  * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
  * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
- * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region, or may
+ * not access its memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
  * LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. From: the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus
@@ -1783,9 +1791,9 @@ llcl_status_t llcl_atomic_query(llcl_context_t *context,
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
  * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
  * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
- * LLCL_ERR_UNSUPPORTED: the type does not have the operation.
- * The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
+ * LLCL_ERR_UNSUPPORTED: the type does not have the operation. The completion may report
+ * LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM (a network or
+ * a system call has failed) or LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
  * local and remote changes are atomic with respect to each other.
@@ -1874,8 +1882,8 @@ typedef struct llcl_compare_swap_params_t {
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
  * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
  * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
- * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region),
+ * LLCL_ERR_SYSTEM (a network or a system call has failed) or LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
  * local and remote changes are atomic with respect to each other.
@@ -1916,8 +1924,8 @@ llcl_status_t llcl_fetch_add(llcl_context_t *context,
  * LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
  * `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
  * being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
- * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
- * LLCL_ERR_CANCELED.
+ * completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region),
+ * LLCL_ERR_SYSTEM (a network or a system call has failed) or LLCL_ERR_CANCELED.
  * Any thread may call it, also inside a callback. The conventions say on which thread the
  * completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
  * local and remote changes are atomic with respect to each other.
@@ -2010,8 +2018,8 @@ llcl_status_t llcl_flush(llcl_context_t *context,
 llcl_status_t llcl_flush_all(llcl_context_t *context);
 
 /**
- * Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and
- * then sleeps.
+ * Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, over a
+ * network that wakes no thread, such as MPI, for at least 1 ms, and then sleeps.
  *
  * Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
  * a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
@@ -2086,7 +2094,7 @@ llcl_status_t llcl_flush_within(llcl_context_t *context,
 
 /**
  * Waits until one of several words has reached its value, or until handlers have run. The thread
- * helps with progress for LLCL_SPIN_US, and then sleeps.
+ * helps with progress as in llcl_wait_word, and then sleeps.
  *
  * The changes that wake the thread are those of llcl_wait_word, for each of the words.
  * `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
@@ -2316,7 +2324,8 @@ llcl_status_t llcl_am_register(llcl_context_t *context,
  * LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
  * The completion may report LLCL_ERR_NO_HANDLER (the handler was removed meanwhile; or the peer is
  * reached by a network, so that this rank cannot know), LLCL_ERR_RANGE (the reply has more bytes
- * than `reply_capacity`; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED.
+ * than `reply_capacity`; none were copied), LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED, and for LONG
+ * what the completion of llcl_try_write_async may report.
  * A message without a completion that finds no handler is dropped; only the statistics of its
  * receiver count it (llcl_stats_t::am_unknown).
  * Any thread may call it, also inside a callback or a handler. The conventions say on which thread
@@ -2476,8 +2485,9 @@ llcl_status_t llcl_am_view(const llcl_am_t *message,
  * sender has been contacted and shares memory with this rank);
  * LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
  * error nothing has happened, and the message may be answered. If the sender has no handler when a
- * response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be
- * called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE.
+ * response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. Only
+ * the thread that runs the handler may call it, inside the handler. A response's handler must not
+ * answer: LLCL_ERR_STATE.
  * From: gasnet_AMReply of GASNet.
  */
 llcl_status_t llcl_am_respond(llcl_am_t *message,
@@ -2508,7 +2518,7 @@ llcl_status_t llcl_am_reply(llcl_am_t *message,
  * `message` is NULL, was answered or retained before, as many messages are retained as
  * LLCL_AM_RETAINED allows, there is no memory, or this process is a forked child. The message's
  * slot is free again when the handler returns, so retained messages take no credit from the
- * senders. To be called in the handler, by its thread.
+ * senders. Only the thread that runs the handler may call it, inside the handler.
  * From: the data that a UCX callback may keep (UCS_INPROGRESS).
  */
 llcl_am_t *llcl_am_retain(llcl_am_t *message);
@@ -2997,7 +3007,8 @@ llcl_status_t llcl_coll_test(llcl_coll_t *plan);
 
 /**
  * Waits until the oldest round that was not waited for has ended at this rank. It executes steps
- * of the plan, also those of other ranks, for LLCL_SPIN_US, and then sleeps.
+ * of the plan, also those of other ranks, for the time that llcl_wait_word stays awake, and then
+ * sleeps.
  *
  * `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only
  * looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY, another error of the network or of a peer: as
@@ -3125,9 +3136,8 @@ llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
  * Makes the plan of a gather with a length for each rank's block.
  *
  * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
- * `receive`,
- * `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan
- * goes; ended by llcl_coll_free or with the context.
+ * `receive`, `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where
+ * the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gatherv_init.
  */
 llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
@@ -3169,13 +3179,11 @@ llcl_status_t llcl_allgather_init(const llcl_coll_params_t *params, llcl_coll_t 
  * Makes the plan of an allgather with a length for each rank's block.
  *
  * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
- * `receive`,
- * `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended
- * by llcl_coll_free or with the context.
+ * `receive`, `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan
+ * goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Allgatherv_init.
  */
-llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params,
-                                   llcl_coll_t **plan);
+llcl_status_t llcl_allgatherv_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
 /**
  * Makes the plan of an all-to-all: a block of every rank for every rank.
@@ -3191,9 +3199,9 @@ llcl_status_t llcl_alltoall_init(const llcl_coll_params_t *params, llcl_coll_t *
  * Makes the plan of an all-to-all with a length for each block.
  *
  * `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`,
- * `receive_counts`,
- * `receive_offsets`: a block for each rank. In place `receive_counts` and `receive_offsets`
- * describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+ * `receive_counts`, `receive_offsets`: a block for each rank. In place `receive_counts` and
+ * `receive_offsets` describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or
+ * with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Alltoallv_init.
  */
 llcl_status_t llcl_alltoallv_init(const llcl_coll_params_t *params,
@@ -3671,11 +3679,12 @@ typedef struct llcl_vector_params_t {
  * finalized; LLCL_ERR_NO_MEMORY: no memory for the list of pieces, or the peer's memory cannot be
  * mapped; LLCL_ERR_SYSTEM: it cannot be mapped; LLCL_ERR_UNSUPPORTED: the signal word lies in a
  * region with LLCL_REGION_DEVICE_ATOMICS. Every error except LLCL_ERR_KEY is found before any byte
- * moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed
- * the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the
- * bytes may then have moved. Any thread may call it, also inside a callback. The conventions say
- * on which thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS),
- * but with the size of an element apart from the extents.
+ * moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
+ * region, or may not access its memory), LLCL_ERR_INVALID (this rank may not access the local
+ * memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the bytes
+ * may then have moved. Any thread may call it, also inside a callback. The conventions say on which
+ * thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS), but with
+ * the size of an element apart from the extents.
  */
 llcl_status_t llcl_try_write_strided_async(llcl_context_t *context,
                                            const llcl_strided_params_t *params);
@@ -3755,10 +3764,11 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
  * word lies in a region with LLCL_REGION_DEVICE_ATOMICS. If the call answers a "try again" or an
  * error, bytes may have moved: those before the first span that is wrong or not mapped; if the
  * lists differ in bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD,
- * LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
- * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
- * inside a callback. The conventions say on which thread the completion runs. From: the vector put
- * and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ * LLCL_ERR_KEY (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID
+ * (this rank may not access the local memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
+ * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also inside
+ * a callback. The conventions say on which thread the completion runs. From: the vector put and get
+ * of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
  */
 llcl_status_t llcl_try_writev_async(llcl_context_t *context,
                                     const llcl_vector_params_t *params);

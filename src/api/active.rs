@@ -141,7 +141,8 @@ pub unsafe extern "C" fn llcl_am_register(
 /// LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
 /// The completion may report LLCL_ERR_NO_HANDLER (the handler was removed meanwhile; or the peer is
 /// reached by a network, so that this rank cannot know), LLCL_ERR_RANGE (the reply has more bytes
-/// than `reply_capacity`; none were copied), LLCL_ERR_KEY, LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED.
+/// than `reply_capacity`; none were copied), LLCL_ERR_PEER_DEAD or LLCL_ERR_CANCELED, and for LONG
+/// what the completion of llcl_try_write_async may report.
 /// A message without a completion that finds no handler is dropped; only the statistics of its
 /// receiver count it (llcl_stats_t::am_unknown).
 /// Any thread may call it, also inside a callback or a handler. The conventions say on which thread

@@ -204,9 +204,9 @@ pub unsafe extern "C" fn llcl_atomic_query(
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
 /// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
 /// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped.
-/// LLCL_ERR_UNSUPPORTED: the type does not have the operation.
-/// The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
-/// LLCL_ERR_CANCELED.
+/// LLCL_ERR_UNSUPPORTED: the type does not have the operation. The completion may report
+/// LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region), LLCL_ERR_SYSTEM (a network or
+/// a system call has failed) or LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
 /// completions run. From: Akimoto and others' evaluation of the InfiniBand atomics; unlike there,
 /// local and remote changes are atomic with respect to each other.

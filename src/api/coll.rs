@@ -276,9 +276,8 @@ pub unsafe extern "C" fn llcl_gather_init(
 /// Makes the plan of a gather with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
-/// `receive`,
-/// `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where the plan
-/// goes; ended by llcl_coll_free or with the context.
+/// `receive`, `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where
+/// the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gatherv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv_init(
@@ -337,9 +336,8 @@ pub unsafe extern "C" fn llcl_allgather_init(
 /// Makes the plan of an allgather with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
-/// `receive`,
-/// `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan goes; ended
-/// by llcl_coll_free or with the context.
+/// `receive`, `receive_counts`, `receive_offsets`: a block for each rank. `plan`: where the plan
+/// goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Allgatherv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_allgatherv_init(
@@ -368,9 +366,9 @@ pub unsafe extern "C" fn llcl_alltoall_init(
 /// Makes the plan of an all-to-all with a length for each block.
 ///
 /// `params`: read during the call. `send`, `send_counts`, `send_offsets`, `receive`,
-/// `receive_counts`,
-/// `receive_offsets`: a block for each rank. In place `receive_counts` and `receive_offsets`
-/// describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or with the context.
+/// `receive_counts`, `receive_offsets`: a block for each rank. In place `receive_counts` and
+/// `receive_offsets` describe both sides. `plan`: where the plan goes; ended by llcl_coll_free or
+/// with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Alltoallv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_alltoallv_init(

@@ -59,8 +59,8 @@ impl llcl_local_t {
 /// is treated as registered memory.
 /// `pointer`: the first byte, of any alignment. The memory stays the caller's, and must stay valid
 /// until the operation has ended. NULL: only operations of size 0 accept it. The address is not
-/// checked: if nothing is mapped there, the operation ends with LLCL_ERR_SYSTEM, or its access ends
-/// the process. Any thread may call it.
+/// checked: if nothing is mapped there, and the kernel copies, the operation ends with
+/// LLCL_ERR_INVALID; a copy by the library ends the process by SIGSEGV. Any thread may call it.
 /// From: the local buffers of MPI's and OpenSHMEM's puts, which do not have to lie in a window
 /// either.
 #[unsafe(no_mangle)]

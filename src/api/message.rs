@@ -107,8 +107,9 @@ pub unsafe extern "C" fn llcl_am_view(
 /// sender has been contacted and shares memory with this rank);
 /// LLCL_ERR_INVALID or LLCL_ERR_RANGE: llcl_last_error() says what is wrong with `params`. After an
 /// error nothing has happened, and the message may be answered. If the sender has no handler when a
-/// response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. To be
-/// called by the handler's thread. A response's handler must not answer: LLCL_ERR_STATE.
+/// response arrives, the response is dropped, and the message ends with LLCL_ERR_NO_HANDLER. Only
+/// the thread that runs the handler may call it, inside the handler. A response's handler must not
+/// answer: LLCL_ERR_STATE.
 /// From: gasnet_AMReply of GASNet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_respond(
@@ -211,7 +212,7 @@ pub unsafe extern "C" fn llcl_am_reply(
 /// `message` is NULL, was answered or retained before, as many messages are retained as
 /// LLCL_AM_RETAINED allows, there is no memory, or this process is a forked child. The message's
 /// slot is free again when the handler returns, so retained messages take no credit from the
-/// senders. To be called in the handler, by its thread.
+/// senders. Only the thread that runs the handler may call it, inside the handler.
 /// From: the data that a UCX callback may keep (UCS_INPROGRESS).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_am_retain(message: *mut llcl_am_t) -> *mut llcl_am_t {

@@ -281,7 +281,8 @@ pub unsafe extern "C" fn llcl_coll_test(plan: *mut llcl_coll_t) -> llcl_status_t
 }
 
 /// Waits until the oldest round that was not waited for has ended at this rank. It executes steps
-/// of the plan, also those of other ranks, for LLCL_SPIN_US, and then sleeps.
+/// of the plan, also those of other ranks, for the time that llcl_wait_word stays awake, and then
+/// sleeps.
 ///
 /// `plan`: a live plan that was started. `timeout_ns`: nanoseconds; negative: for ever; 0: only
 /// looks. LLCL_OK, LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY, another error of the network or of a peer: as

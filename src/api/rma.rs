@@ -230,8 +230,10 @@ impl Parameters for llcl_write_signal_params_t {
 /// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
 /// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
-/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
-/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped, or a
+/// system call that copies has failed. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY
+/// (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID (this rank may
+/// not access the local memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
 /// completions run. From: the interface of Endo and Taura's low-level communication layer
@@ -285,8 +287,10 @@ pub unsafe extern "C" fn llcl_read(
 /// LLCL_RETRY_CONNECTING: try again;
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
 /// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
-/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
-/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped, or a
+/// system call that copies has failed. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY
+/// (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID (this rank may
+/// not access the local memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
 /// completions run. From: the interface of Endo and Taura's low-level communication layer
@@ -342,11 +346,13 @@ pub unsafe extern "C" fn llcl_write(
 /// `params`; LLCL_ERR_UNSUPPORTED: the signal word lies in a region with
 /// LLCL_REGION_DEVICE_ATOMICS; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE:
 /// the context is being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be
-/// mapped. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
-/// region) or LLCL_ERR_CANCELED.
+/// mapped, or a system call that copies has failed. The completion may report LLCL_ERR_PEER_DEAD,
+/// LLCL_ERR_KEY (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID
+/// (this rank may not access the local memory), LLCL_ERR_SYSTEM (a network or a system call has
+/// failed) or LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
-/// completions run. From: the put with signal of OpenSHMEM 1.5 and of the
-/// notification of GASPI.
+/// completions run. From: the put with signal of OpenSHMEM 1.5, and the write with notification of
+/// GASPI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_signal_async(
     context: *mut llcl_context_t,

@@ -153,7 +153,8 @@ impl Parameters for llcl_write_small_params_t {
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
 /// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
 /// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
-/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region, or may
+/// not access its memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
 /// completions run. From: the atomic on-the-fly send (AOTF) of the DIMMnet interfaces, as the Fagus
@@ -207,7 +208,8 @@ pub unsafe extern "C" fn llcl_write_value(
 /// LLCL_ERR_INVALID, LLCL_ERR_RANGE, LLCL_ERR_KEY: llcl_last_error() says what is wrong with
 /// `params`; LLCL_ERR_PEER_DEAD: the peer has died or has left; LLCL_ERR_STATE: the context is
 /// being finalized; LLCL_ERR_NO_MEMORY, LLCL_ERR_SYSTEM: the peer's memory cannot be mapped. The
-/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region) or
+/// completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the region, or may
+/// not access its memory), LLCL_ERR_SYSTEM (a network or a system call has failed) or
 /// LLCL_ERR_CANCELED.
 /// Any thread may call it, also inside a callback. The conventions say on which thread the
 /// completions run. From: the block on-the-fly send (BOTF) of the DIMMnet interfaces, as the Fagus

@@ -44,8 +44,8 @@ pub unsafe extern "C" fn llcl_flush_all(context: *mut llcl_context_t) -> llcl_st
     guard(|| unsafe { live(context)? }.flush(None))
 }
 
-/// Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, and
-/// then sleeps.
+/// Waits until a word has reached a value. The thread helps with progress for LLCL_SPIN_US, over a
+/// network that wakes no thread, such as MPI, for at least 1 ms, and then sleeps.
 ///
 /// Every change of the word by this library wakes the sleeping thread: by a completion, a callback,
 /// a handler, or an operation of a peer. Two changes do not. After a store through a pointer the
@@ -157,7 +157,7 @@ pub struct llcl_awaited_t {
 }
 
 /// Waits until one of several words has reached its value, or until handlers have run. The thread
-/// helps with progress for LLCL_SPIN_US, and then sleeps.
+/// helps with progress as in llcl_wait_word, and then sleeps.
 ///
 /// The changes that wake the thread are those of llcl_wait_word, for each of the words.
 /// `context`: a live context. `words`: `count` words, read during the call only; NULL if `count` is
