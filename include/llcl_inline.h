@@ -69,7 +69,12 @@ static inline llcl_window_t llcl_window(llcl_context_t *context, uint32_t peer, 
     return window;
 }
 
-/** The address of `size` bytes in this process; NULL: they are not mapped or not in the window. */
+/**
+ * The address of bytes of a window in this process, for loads and stores of the program.
+ *
+ * `window`: of llcl_window. `offset`: bytes from its beginning. `size`: bytes that the program uses
+ * from there on. Returns NULL if they are not mapped or not in the window. Any thread may call it.
+ */
 static inline unsigned char *llcl_window_place(llcl_window_t window, uint64_t offset, uint64_t size)
 {
     if (window.base == NULL || offset > window.size || size > window.size - offset)
@@ -77,7 +82,13 @@ static inline unsigned char *llcl_window_place(llcl_window_t window, uint64_t of
     return window.base + offset;
 }
 
-/** The remote address at an offset. An offset beyond 64 bits becomes one past the region's end. */
+/**
+ * The remote address of a byte of a window, for operations of llcl.h.
+ *
+ * `window`: of llcl_window. `offset`: bytes from its beginning; checked when the address is used,
+ * not here. A sum beyond 64 bits becomes the largest number, which operations refuse with
+ * LLCL_ERR_RANGE. Any thread may call it.
+ */
 static inline llcl_remote_t llcl_window_remote(llcl_window_t window, uint64_t offset)
 {
     llcl_remote_t remote = window.remote;
@@ -85,7 +96,13 @@ static inline llcl_remote_t llcl_window_remote(llcl_window_t window, uint64_t of
     return remote;
 }
 
-/** Writes bytes by llcl_write. `offset`: bytes from the beginning of the window. */
+/**
+ * Writes bytes by llcl_write; the other functions call it where they cannot store.
+ *
+ * `window`: of llcl_window. `offset`: bytes from its beginning. `from`: `size` bytes of this
+ * process; NULL with `size` 0. Returns the status of llcl_write; inside a callback LLCL_ERR_STATE.
+ * Any thread may call it.
+ */
 static inline llcl_status_t llcl_window_put_by_call(llcl_window_t window, uint64_t offset,
                                                     const void *from, uint64_t size)
 {
@@ -97,7 +114,12 @@ static inline llcl_status_t llcl_window_put_by_call(llcl_window_t window, uint64
     return llcl_write(window.context, &params);
 }
 
-/** Reads bytes by llcl_read. `offset`: bytes from the beginning of the window. */
+/**
+ * Reads bytes by llcl_read; the other functions call it where they cannot load.
+ *
+ * `to`: where `size` bytes go; NULL with `size` 0. All else is as for llcl_window_put_by_call, with
+ * llcl_read.
+ */
 static inline llcl_status_t llcl_window_get_by_call(llcl_window_t window, uint64_t offset, void *to,
                                                     uint64_t size)
 {
