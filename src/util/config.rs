@@ -163,9 +163,9 @@ table! {
     hugepages: "LLCL_HUGEPAGES", "on", "", Kind::Words(SWITCH),
         "Advise the kernel to back allocated regions of 2 MiB and more by huge pages.";
     spin_us: "LLCL_SPIN_US", "50", "microseconds", Kind::Number(0, 1_000_000, 1),
-        "How long a waiting thread stays awake before it sleeps; meanwhile it yields the core to other threads.";
+        "How long a waiting thread stays awake before it sleeps, over a network that wakes no thread (MPI) at least 1000; meanwhile it yields the core to other threads.";
     progress_spin_us: "LLCL_PROGRESS_SPIN_US", "100", "microseconds", Kind::Number(0, 1_000_000, 1),
-        "How long the progress thread stays awake after its last work when LLCL_EXECUTION is offload.";
+        "How long the progress thread stays awake after a wake-up or work for a collective; with LLCL_EXECUTION=offload after any work.";
     am_policy: "LLCL_AM_POLICY", "acquire", "", Kind::Words(POLICIES),
         "How senders take this rank's message slots: one after the other; so with a limit on messages under way; or from shares whose counters lie with several ranks.";
     am_slots: "LLCL_AM_SLOTS", "512", "messages", Kind::Power(1, 65536),
