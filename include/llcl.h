@@ -3136,12 +3136,11 @@ llcl_status_t llcl_gather_init(const llcl_coll_params_t *params,
  * Makes the plan of a gather with a length for each rank's block.
  *
  * `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
- * `receive`, `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where
- * the plan goes; ended by llcl_coll_free or with the context.
+ * `receive`, `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`:
+ * where the plan goes; ended by llcl_coll_free or with the context.
  * LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gatherv_init.
  */
-llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params,
-                                llcl_coll_t **plan);
+llcl_status_t llcl_gatherv_init(const llcl_coll_params_t *params, llcl_coll_t **plan);
 
 /**
  * Makes the plan of a scatter: a block of the root's input for every rank.
@@ -3681,10 +3680,10 @@ typedef struct llcl_vector_params_t {
  * region with LLCL_REGION_DEVICE_ATOMICS. Every error except LLCL_ERR_KEY is found before any byte
  * moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
  * region, or may not access its memory), LLCL_ERR_INVALID (this rank may not access the local
- * memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the bytes
- * may then have moved. Any thread may call it, also inside a callback. The conventions say on which
- * thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS), but with
- * the size of an element apart from the extents.
+ * memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the
+ * bytes may then have moved. Any thread may call it, also inside a callback. The conventions say
+ * on which thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS),
+ * but with the size of an element apart from the extents.
  */
 llcl_status_t llcl_try_write_strided_async(llcl_context_t *context,
                                            const llcl_strided_params_t *params);
@@ -3766,9 +3765,9 @@ llcl_status_t llcl_read_strided(llcl_context_t *context,
  * lists differ in bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD,
  * LLCL_ERR_KEY (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID
  * (this rank may not access the local memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
- * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also inside
- * a callback. The conventions say on which thread the completion runs. From: the vector put and get
- * of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+ * failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
+ * inside a callback. The conventions say on which thread the completion runs. From: the vector put
+ * and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
  */
 llcl_status_t llcl_try_writev_async(llcl_context_t *context,
                                     const llcl_vector_params_t *params);

@@ -276,8 +276,8 @@ pub unsafe extern "C" fn llcl_gather_init(
 /// Makes the plan of a gather with a length for each rank's block.
 ///
 /// `params`: read during the call. `send`: `count` elements, which may differ from rank to rank.
-/// `receive`, `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`: where
-/// the plan goes; ended by llcl_coll_free or with the context.
+/// `receive`, `receive_counts`, `receive_offsets`: at the root, a block for each rank. `plan`:
+/// where the plan goes; ended by llcl_coll_free or with the context.
 /// LLCL_OK; other statuses, and threads: as llcl_barrier_init. From: MPI_Gatherv_init.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_gatherv_init(

@@ -132,10 +132,10 @@ const _: () = {
 /// region with LLCL_REGION_DEVICE_ATOMICS. Every error except LLCL_ERR_KEY is found before any byte
 /// moves. The completion may report LLCL_ERR_PEER_DEAD, LLCL_ERR_KEY (the owner has freed the
 /// region, or may not access its memory), LLCL_ERR_INVALID (this rank may not access the local
-/// memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the bytes
-/// may then have moved. Any thread may call it, also inside a callback. The conventions say on which
-/// thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS), but with
-/// the size of an element apart from the extents.
+/// memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first failure of all pieces. Some of the
+/// bytes may then have moved. Any thread may call it, also inside a callback. The conventions say
+/// on which thread the completion runs. From: the strided put and get of ARMCI and of GASNet (VIS),
+/// but with the size of an element apart from the extents.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_write_strided_async(
     context: *mut llcl_context_t,
@@ -277,9 +277,9 @@ pub unsafe extern "C" fn llcl_read_strided(
 /// lists differ in bytes, all that both have. The completion may report LLCL_ERR_PEER_DEAD,
 /// LLCL_ERR_KEY (the owner has freed the region, or may not access its memory), LLCL_ERR_INVALID
 /// (this rank may not access the local memory), LLCL_ERR_SYSTEM or LLCL_ERR_CANCELED: the first
-/// failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also inside
-/// a callback. The conventions say on which thread the completion runs. From: the vector put and get
-/// of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
+/// failure of all pieces. Some of the bytes may then have moved. Any thread may call it, also
+/// inside a callback. The conventions say on which thread the completion runs. From: the vector put
+/// and get of GASNet (VIS) and ARMCI, and POSIX's readv and writev.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn llcl_try_writev_async(
     context: *mut llcl_context_t,
