@@ -1,6 +1,7 @@
-/* Types and constants of GASNet-EX alone: safe to include in a client's own headers. */
-#ifndef GASNET_FWD_H
-#define GASNET_FWD_H
+/* Types and constants of GASNet-EX alone: safe to include in a client's own headers. All macros
+ * begin with GEX_ or _GEX_. */
+#ifndef _GEX_FWD_H
+#define _GEX_FWD_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -148,10 +148,10 @@ void gasnett_flush_streams(void);
 void gasnett_close_streams(void);
 typedef void (*gasnett_sighandlerfn_t)(int);
 gasnett_sighandlerfn_t gasnett_reghandler(int signal, gasnett_sighandlerfn_t handler);
-void gasnett_fatalerror_(const char *where, const char *format, ...) GASNETT_NORETURN
-    __attribute__((format(printf, 2, 3)));
-#define gasnett_fatalerror(...) gasnett_fatalerror_(NULL, __VA_ARGS__)
-#define gasnett_fatalerror_nopos(...) gasnett_fatalerror_(NULL, __VA_ARGS__)
+void gexl_fatalerror(const char *function, const char *place, const char *format, ...) GASNETT_NORETURN
+    __attribute__((format(printf, 3, 4)));
+#define gasnett_fatalerror(...) gexl_fatalerror(__func__, __FILE__ ":" _STRINGIFY(__LINE__), __VA_ARGS__)
+#define gasnett_fatalerror_nopos(...) gexl_fatalerror(NULL, NULL, __VA_ARGS__)
 void gasnett_killmyprocess(int code) GASNETT_NORETURN;
 #define GASNETT_CURRENT_FUNCTION __func__
 /* A text that the caller frees: the function, and the file with the line. */
@@ -167,9 +167,13 @@ typedef struct {
 } gasnett_backtrace_type_t;
 #define gasnett_backtrace_init(program) ((void)(program))
 int gasnett_print_backtrace(int fd);
-#define gasnett_print_backtrace_ifenabled(fd) gasnett_print_backtrace(fd)
-#define gasnett_freezeForDebuggerNow(flag, name) ((void)(flag))
-#define gasnett_freezeForDebuggerErr() ((void)0)
+/* Calls gasnett_print_backtrace if GASNET_BACKTRACE is set to yes. The conduit calls it at a fatal
+ * error. The client may put another function here. */
+extern int (*gasnett_print_backtrace_ifenabled)(int fd);
+/* Sets the flag to 1 and waits until a debugger sets it to 0. The second one does so if
+ * GASNET_FREEZE_ON_ERROR is set to yes. */
+void gasnett_freezeForDebuggerNow(volatile int *flag, const char *name);
+void gasnett_freezeForDebuggerErr(void);
 
 /* Bytes. */
 uint64_t gasnett_checksum(const void *data, int count);

@@ -44,6 +44,8 @@ void fatal(const char *format, ...) {
     va_start(arguments, format);
     complain(format, arguments);
     va_end(arguments);
+    gasnett_print_backtrace_ifenabled(STDERR_FILENO);
+    gasnett_freezeForDebuggerErr();
     if (job.context && !is_rank()) {
         _exit(1); /* a child by fork(), which does not end the job */
     }

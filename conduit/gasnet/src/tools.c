@@ -1,6 +1,7 @@
 /* The tools: clock, machine, process, bytes, names of constants. */
 #include "internal.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,15 +100,22 @@ int gasnett_set_affinity(int cpu) {
 
 int gasnett_maximize_rlimit(int resource, const char *name) {
     struct rlimit limit;
-    (void)name;
+    char variable[80];
+    snprintf(variable, sizeof variable, "GASNET_MAXIMIZE_%s", name);
+    if (!gasnett_getenv_yesno_withdefault(variable, 1)) {
+        return 1;
+    }
     if (getrlimit((__rlimit_resource_t)resource, &limit)) {
         return 0;
     }
     limit.rlim_cur = limit.rlim_max;
     return setrlimit((__rlimit_resource_t)resource, &limit) == 0;
 }
+/* Processor time, and all that bounds memory. */
 int gasnett_maximize_rlimits(void) {
-    return gasnett_maximize_rlimit(RLIMIT_DATA, "RLIMIT_DATA") & gasnett_maximize_rlimit(RLIMIT_AS, "RLIMIT_AS");
+    return gasnett_maximize_rlimit(RLIMIT_CPU, "RLIMIT_CPU") & gasnett_maximize_rlimit(RLIMIT_DATA, "RLIMIT_DATA") &
+           gasnett_maximize_rlimit(RLIMIT_STACK, "RLIMIT_STACK") & gasnett_maximize_rlimit(RLIMIT_RSS, "RLIMIT_RSS") &
+           gasnett_maximize_rlimit(RLIMIT_AS, "RLIMIT_AS");
 }
 
 void *gasnett_mmap(uintptr_t size) {
@@ -119,7 +127,18 @@ void *gasnett_mmap(uintptr_t size) {
 }
 
 void gasnett_flush_streams(void) { fflush(NULL); }
-void gasnett_close_streams(void) { fflush(NULL); }
+/* Readers of the process's output see its end. The numbers 0 to 2 stay in use, since the conduit may
+ * still print. */
+void gasnett_close_streams(void) {
+    fflush(NULL);
+    int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int stream = 0; nowhere >= 0 && stream <= 2; stream++) {
+        dup2(nowhere, stream);
+    }
+    if (nowhere > 2) {
+        close(nowhere);
+    }
+}
 gasnett_sighandlerfn_t gasnett_reghandler(int number, gasnett_sighandlerfn_t handler) {
     return signal(number, handler);
 }
@@ -128,15 +147,40 @@ extern gasnett_backtrace_type_t gasnett_backtrace_user __attribute__((weak, visi
 int gasnett_print_backtrace(int fd) {
     return &gasnett_backtrace_user && gasnett_backtrace_user.fnp ? gasnett_backtrace_user.fnp(fd) : 1;
 }
+/* A fatal error calls it, so a word that is neither yes nor no must not be one. */
+static bool is_yes(const char *name) {
+    const char *value = getenv(name);
+    return value && (*value == '1' || *value == 'y' || *value == 'Y');
+}
+static int print_backtrace_if_wanted(int fd) {
+    return is_yes("GASNET_BACKTRACE") ? gasnett_print_backtrace(fd) : 1;
+}
+int (*gasnett_print_backtrace_ifenabled)(int fd) = print_backtrace_if_wanted;
+
+void gasnett_freezeForDebuggerNow(volatile int *flag, const char *name) {
+    fprintf(stderr, "gasnet (libllcl), rank %u: process %d on %s waits for a debugger: set %s to 0\n", job.rank,
+            (int)getpid(), gasnett_gethostname(), name);
+    for (*flag = 1; *flag;) {
+        gasnett_nsleep(100000000);
+    }
+}
+void gasnett_freezeForDebuggerErr(void) {
+    static volatile int frozen;
+    if (is_yes("GASNET_FREEZE_ON_ERROR")) {
+        gasnett_freezeForDebuggerNow(&frozen, "frozen (in gasnett_freezeForDebuggerErr)");
+    }
+}
 void gasnett_killmyprocess(int code) { _exit(code); }
 
-void gasnett_fatalerror_(const char *where, const char *format, ...) {
+void gexl_fatalerror(const char *function, const char *place, const char *format, ...) {
     char text[600];
     va_list arguments;
-    (void)where;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (place) {
+        fatal("%s (%s at %s)", text, function, place);
+    }
     fatal("%s", text);
 }
 

@@ -160,6 +160,8 @@ int main(int argc, char **argv) {
         gex_AD_OpNBI_U64(ad, NULL, all - 1, base_of(all - 1), GEX_OP_XOR, 1, 0, 0);
     } else if (me == 0 && !strcmp(how, "the event of nothing")) {
         gex_Event_Wait(GEX_EVENT_NO_OP);
+    } else if (me == 0 && !strcmp(how, "the client's own error")) {
+        gasnett_fatalerror("error %d of the client", 5);
     } else if (me == 0 && !strcmp(how, "the job's team")) {
         gex_TM_Destroy(tm, NULL, 0);
     } else if (me == 0) {

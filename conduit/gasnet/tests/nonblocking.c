@@ -98,6 +98,10 @@ static void masks(void) {
     }
     while (gasnet_try_syncnbi_gets() != GASNET_OK) {
     }
+    gex_Event_t get = gex_RMA_GetNB(tm, &back[0], next, there, 8, 0), gets[] = {GEX_EVENT_INVALID, get};
+    while (gasnet_try_syncnb_some_nopoll(gets, 2) != GASNET_OK || gasnet_try_syncnb_all_nopoll(gets, 2) != GASNET_OK) {
+    }
+    CHECK(gasnet_try_syncnb_nopoll(gets[1]) == GASNET_OK);
     CHECK(!memcmp(back, words, sizeof back));
     CHECK(far == pending);
     memset(out, 3, sizeof out);

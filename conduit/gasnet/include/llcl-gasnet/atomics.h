@@ -37,6 +37,7 @@ static inline void gexl_fence(int flags) {
         value v;                                                                                           \
         gexl_fence(flags &GASNETT_ATOMIC_MB_PRE);                                                          \
         v = __atomic_load_n(&p->number, __ATOMIC_RELAXED);                                                 \
+        gexl_fence(flags &GASNETT_ATOMIC_WMB_POST);                                                        \
         if (flags) {                                                                                       \
             __atomic_thread_fence(__ATOMIC_ACQUIRE);                                                       \
         }                                                                                                  \

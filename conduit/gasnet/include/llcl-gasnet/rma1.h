@@ -85,6 +85,10 @@ static inline int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t count) 
     gasnet_AMPoll();
     return gex_Event_TestAll(handles, count, 0) ? GASNET_ERR_NOT_READY : GASNET_OK;
 }
+/* Not in the specification, but in GASNet's headers: a try that does not poll. */
+#define gasnet_try_syncnb_nopoll(handle) gex_Event_Test(handle)
+#define gasnet_try_syncnb_some_nopoll(handles, count) gex_Event_TestSome((handles), (count), 0)
+#define gasnet_try_syncnb_all_nopoll(handles, count) gex_Event_TestAll((handles), (count), 0)
 static inline int gexl_try_syncnbi(gex_EC_t mask) {
     gasnet_AMPoll();
     return gex_NBI_Test(mask, 0) ? GASNET_ERR_NOT_READY : GASNET_OK;
