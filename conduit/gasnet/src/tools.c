@@ -127,8 +127,8 @@ void *gasnett_mmap(uintptr_t size) {
 }
 
 void gasnett_flush_streams(void) { fflush(NULL); }
-/* Readers of the process's output see its end. The numbers 0 to 2 stay in use, since the conduit may
- * still print. */
+/* Readers of the process's output see its end. The numbers 0 to 2 stay in use, since the conduit
+ * may still print. */
 void gasnett_close_streams(void) {
     fflush(NULL);
     int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);

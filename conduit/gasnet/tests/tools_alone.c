@@ -1,6 +1,6 @@
 /* Do the tools work in a source file, and in a process, that uses nothing else of GASNet? Locks and
- * thread keys are real if the file asks for them, whatever the mode of the library. Does a read with
- * a full fence behind it order a store before it and a load behind it? */
+ * thread keys are real if the file asks for them, whatever the mode of the library. Does a read
+ * with a full fence behind it order a store before it and a load behind it? */
 #undef GASNET_SEQ
 #undef GASNET_PARSYNC
 #undef GASNET_PAR
