@@ -49,7 +49,7 @@ static int excludes(gasnett_rwlock_t *lock) {
     return shares && writes;
 }
 
-#define ROUNDS 20000
+#define ROUNDS 4000
 /* On lines of their own. */
 static struct { volatile int value; char rest[60]; } stored[2];
 static struct { gasnett_atomic_t word; char rest[60]; } words[2], rounds_begun, rounds_ended;
