@@ -250,18 +250,15 @@ impl Outgoing {
         }
     }
 
-    /// Whether messages may wait behind others without a look at the queues: these are empty, and
-    /// the wire has no shared queue.
+    /// Whether no frame waits, and the wire has no shared queue: then post_alone() may be called.
     #[inline]
-    pub fn may_wait_behind(&self) -> bool {
+    pub fn is_bare(&self) -> bool {
         self.queues.is_empty() && !self.shared_queue
     }
 
-    /// Whether post_alone() may be called for a packet with one message of so many bytes: it fits
-    /// into a frame, no frame waits, and the wire has no shared queue.
-    pub fn may_post_alone(&self, size: usize) -> bool {
-        let fits = LEAST - KNOCK + size <= self.buffers.frame_most;
-        fits && self.may_wait_behind()
+    /// Whether a packet with one message of so many bytes fits into a frame.
+    pub fn fits_alone(&self, size: usize) -> bool {
+        LEAST - KNOCK + size <= self.buffers.frame_most
     }
 
     /// Posts a packet with a message of `size` bytes as a frame of its own, without the queue.

@@ -9,24 +9,27 @@ use crate::transport::wire::outgoing::{class_of_message, class_of_single};
 use crate::transport::wire::packet::{Single, put_single, single_of};
 
 impl State {
-    /// Takes a message behind those of its line that wait for the peer's grants. Some(false): there
-    /// is no room. None: it must take another way.
+    /// Whether messages may take the short ways. On other networks they have other ways, and frames
+    /// that wait must be posted first.
+    #[inline]
+    pub(super) fn has_short_ways(&self) -> bool {
+        self.outgoing.is_bare() && self.tickets.is_none() && self.failure.is_none() && !self.closed
+    }
+
+    /// Takes a message behind those of its line that wait for the peer's grants, if
+    /// has_short_ways(). Some(false): there is no room. None: it must take another way.
     #[inline]
     pub(super) fn wait_behind(
         &mut self,
         to: (u32, Line),
         message: (Class, &Frame),
     ) -> Option<bool> {
-        // On other networks such messages have other ways. Frames that wait must be posted.
-        let may = self.outgoing.may_wait_behind() && self.tickets.is_none();
-        if !may || self.failure.is_some() || self.closed {
-            return None;
-        }
         // `receipts` has noted the peer at its knock, and forgets it when nothing waits any more.
         self.grants.send_behind(to, message, &mut self.outgoing.buffers)
     }
 
-    /// Posts a message at once. False: nothing has happened, since it must take the long way.
+    /// Posts a message at once, if has_short_ways(), and wait_behind() has not taken it. False:
+    /// nothing has happened, since it must take the long way.
     pub(super) fn post_single(
         &mut self,
         me: u32,
@@ -35,12 +38,7 @@ impl State {
         frame: &Frame,
     ) -> bool {
         let size = frame.header.len() + frame.payload.len();
-        let may = self.outgoing.may_post_alone(size)
-            && !self.is_lost(to)
-            && self.tickets.is_none()
-            && self.failure.is_none()
-            && !self.closed;
-        if !may {
+        if !self.outgoing.fits_alone(size) || self.is_lost(to) || self.grants.is_dead(to) {
             return false;
         }
         let State { lane, grants, outgoing, receipts, .. } = self;

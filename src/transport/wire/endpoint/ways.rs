@@ -169,17 +169,19 @@ impl Endpoint {
     pub fn put(&self, to: u32, class: Class, frame: &Frame, medium: usize) -> bool {
         let mut state = self.shared.lock();
         let line = line_of(class, frame.payload.len(), medium);
-        if let Some(line) = line
-            && let Some(taken) = state.wait_behind((to, line), (class, frame))
-        {
-            if taken {
-                self.shared.wake_after_post(state);
+        if state.has_short_ways() {
+            if let Some(line) = line
+                && let Some(taken) = state.wait_behind((to, line), (class, frame))
+            {
+                if taken {
+                    self.shared.wake_after_post(state);
+                }
+                return taken;
             }
-            return taken;
-        }
-        if state.post_single(self.shared.me, (to, line), class, frame) {
-            self.shared.wake_after_post(state);
-            return true;
+            if state.post_single(self.shared.me, (to, line), class, frame) {
+                self.shared.wake_after_post(state);
+                return true;
+            }
         }
         self.put_in_queue(state, (to, line), class, frame)
     }

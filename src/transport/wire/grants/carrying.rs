@@ -38,7 +38,6 @@ impl Carrying {
         match packet {
             Packet::Frame(line, _) => Some(Carrying::Frame(*line)),
             Packet::Granted(bundle) => Some(Carrying::Frame(Some(bundle.line))),
-            Packet::More(line, _) => Some(Carrying::Frame(Some(*line))),
             Packet::Knock(line, knock) => Some(Carrying::Knock(*line, knock.number)),
             _ => None,
         }

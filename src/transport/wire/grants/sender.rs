@@ -136,11 +136,10 @@ impl Grants {
         true
     }
 
-    /// Begins a knock that brings the only frame for a peer, of so many bytes, and returns its
-    /// number. None: send() must take the frame, if has_room().
+    /// Begins a knock that brings the only frame for a living peer to which none is under way, of so
+    /// many bytes, and returns its number. None: send() must take the frame, if has_room().
     pub fn begin_alone(&mut self, to: u32, line: Line, size: usize) -> Option<u64> {
-        let has_record = self.open[line] < SENDING[line / (LINES / 2)];
-        if size > KNOCK || !has_record || self.knocks(to, line) || self.dead.contains(&to) {
+        if size > KNOCK || self.open[line] >= SENDING[line / (LINES / 2)] {
             return None;
         }
         self.open[line] += 1;

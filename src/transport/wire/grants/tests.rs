@@ -60,6 +60,7 @@ impl Ranks {
         let (end, mut out) = (&mut self.ends[from as usize], Out::new());
         // The short way, of every other frame.
         if tag % 2 == 1
+            && !end.knocks(to, line)
             && let Some(number) = end.begin_alone(to, line, copy.size())
         {
             let knock = Knock { number, demand: 0, first: Some(copy) };
