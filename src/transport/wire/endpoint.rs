@@ -225,6 +225,7 @@ impl State {
             self.grants.answered(from, answered, out);
         }
         match packet {
+            Packet::Asked if self.grants.is_dead(from) => {} // it would be kept for ever
             Packet::Asked => self.receipts.asked(from),
             Packet::Delivered => self.receipts.confirmed(from),
             Packet::Relayed(bytes) if bytes.is_empty() => {} // a pulse
@@ -253,7 +254,7 @@ impl Shared {
             return;
         }
         for (to, packet) in out.drain(..) {
-            if !state.is_lost(to) || matches!(packet, Packet::Use(..)) {
+            if state.may_send(to, &packet) {
                 let answered = state.grants.ride(to, &packet);
                 state.outgoing.add(to, packet, answered);
             }

@@ -246,6 +246,8 @@ impl Grants {
     pub fn mark_dead(&mut self, number: u32) {
         self.served_all = false;
         self.dead.insert(number);
+        // Else it would be offered slots, and their use would never end.
+        self.streams.retain(|peer| *peer != number);
         for line in 0..LINES {
             if let Some(gone) = self.sending.remove((number, line)) {
                 self.open[line] -= 1;

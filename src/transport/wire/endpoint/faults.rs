@@ -1,8 +1,9 @@
 //! The tests let a lane fail frames, or say less than it must.
 
-use super::tests::until;
+use super::tests::{Around, BoxedLane, until};
 use super::uses::{self, MANY, Ranks};
 use super::*;
+use crate::transport::wire::grants::{Knock, LINES};
 use crate::transport::wire::simulated::{Nature, Simulated};
 use crate::transport::wire::{CLASS_ANSWER, CLASS_KNOCKS, Command, Piece};
 
@@ -157,5 +158,69 @@ fn messages_take_the_short_way_when_another_peer_was_lost() {
             end.shared.round(end.shared.lock(), &|_, _, _| false);
             end.shared.lock().outgoing.taken(1) == 0
         });
+    }
+}
+
+/// Counts the commands that the first rank posts.
+struct Posts(BoxedLane, Option<Arc<AtomicU32>>);
+
+impl Around for Posts {
+    fn inner(&mut self) -> &mut dyn WireLane {
+        &mut *self.0
+    }
+
+    unsafe fn post(&mut self, peer: u32, class: u32, commands: &[Command]) -> (usize, Status) {
+        self.1.iter().for_each(|count| _ = count.fetch_add(1, Ordering::Relaxed));
+        // SAFETY: passed on to the caller.
+        unsafe { self.0.post(peer, class, commands) }
+    }
+}
+
+/// The process of a rank that has left may have closed the wire, and one that has stopped takes no
+/// frames, which would then wait before those to others. So nothing goes to a dead rank, also if
+/// packets of it come late. Nor does this rank look again and again for frames of it that never come.
+#[test]
+fn nothing_goes_to_the_dead() {
+    let shared = ["1:shared=1:fd=0".to_owned()];
+    for name in natures().chain(uses::natures(0)).chain(shared) {
+        let posts = Arc::<AtomicU32>::default();
+        let counts = posts.clone();
+        let watch =
+            move |me, lane| Box::new(Posts(lane, (me == 0).then(|| counts.clone()))) as BoxedLane;
+        let ranks = Ranks::watched(2, &name, watch);
+        let end = ranks.ends[0].as_ref().unwrap();
+        let take = |packet: &Packet| {
+            let bytes = packet::bytes_of(packet);
+            let event = Event { class: class_of(packet), ..Event::about(Event::FRAME, 1) };
+            let (mut state, mut results) = (end.shared.lock(), Results::default());
+            let frame = pieces::frames_of(&bytes, 1, 512).concat();
+            state.take_frame(&event, &frame, 4096, &|_, _, _| true, &mut results).unwrap();
+            end.shared.send(&mut state, results.out);
+        };
+        // It has grants that it will not use.
+        take(&Packet::Knock(3, Knock { number: 1, demand: 3, first: None }));
+        ranks.round(&[0]);
+        assert!(end.shared.lock().grants.granted_to(1) > 0, "{name}");
+        let users = || end.shared.lock().tickets.as_ref().map_or(0, |it| it.giver.users());
+        let offered = users();
+        end.mark_dead(1);
+        let before = posts.load(Ordering::Relaxed);
+        for class in [Class::Answers, Class::Replies, Class::Requests] {
+            let (header, payload) = (&[1; 8], &[1; 1000]);
+            let frame = Frame { id: 1, kind: 2, tag: 3, header, payload, label: 0, absent: false };
+            assert!(end.put(1, class, &frame, 4096), "{name}");
+        }
+        take(&Packet::Grants([1; LINES], [0; LINES], true));
+        take(&Packet::Asked);
+        (0..10).for_each(|_| ranks.round(&[0]));
+        let state = end.shared.lock();
+        assert_eq!(
+            (posts.load(Ordering::Relaxed), state.outgoing.waiting()),
+            (before, 0),
+            "{name}"
+        );
+        assert!(!state.receipts.are_wanted(), "{name}");
+        drop(state);
+        assert!(users() <= offered, "{name}: slots were offered to the dead");
     }
 }

@@ -61,6 +61,16 @@ impl Hubs {
 }
 
 impl State {
+    /// Whether a packet goes to a peer. A lost peer is sent word of the use of its slots only, and a
+    /// dead one what the hub in this process says to the one there.
+    pub(super) fn may_send(&self, to: u32, packet: &Packet) -> bool {
+        match packet {
+            Packet::Relayed(_) => !self.is_lost(to),
+            Packet::Use(..) => !self.grants.is_dead(to),
+            _ => !self.is_lost(to) && !self.grants.is_dead(to),
+        }
+    }
+
     /// Discards the frames for a dead peer, and asks the wire for a fence. If a hub in the peer's
     /// process is heard, the packets for it stay, and the fence waits for its end.
     pub(super) fn cut(&mut self, peer: u32) {

@@ -261,6 +261,12 @@ impl Giver {
         }
     }
 
+    /// Peers that may use the slots.
+    #[cfg(all(test, feature = "simulated"))]
+    pub fn users(&self) -> usize {
+        self.users.len()
+    }
+
     /// Slots that nobody uses, since a dead user that is not fenced may still write there.
     pub fn slots_retired(&self) -> usize {
         if self.users.values().any(|user| user.dead) { SMALL * SLOTS as usize } else { 0 }
