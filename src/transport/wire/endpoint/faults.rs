@@ -178,7 +178,8 @@ impl Around for Posts {
 
 /// The process of a rank that has left may have closed the wire, and one that has stopped takes no
 /// frames, which would then wait before those to others. So nothing goes to a dead rank, also if
-/// packets of it come late. Nor does this rank look again and again for frames of it that never come.
+/// packets of it come late. Nor does this rank look again and again for frames of it that never
+/// come.
 #[test]
 fn nothing_goes_to_the_dead() {
     let shared = ["1:shared=1:fd=0".to_owned()];

@@ -136,8 +136,8 @@ impl Grants {
         true
     }
 
-    /// Begins a knock that brings the only frame for a living peer to which none is under way, of so
-    /// many bytes, and returns its number. None: send() must take the frame, if has_room().
+    /// Begins a knock that brings the only frame for a living peer to which none is under way, of
+    /// so many bytes, and returns its number. None: send() must take the frame, if has_room().
     pub fn begin_alone(&mut self, to: u32, line: Line, size: usize) -> Option<u64> {
         if size > KNOCK || self.open[line] >= SENDING[line / (LINES / 2)] {
             return None;
