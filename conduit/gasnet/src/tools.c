@@ -147,7 +147,7 @@ extern gasnett_backtrace_type_t gasnett_backtrace_user __attribute__((weak, visi
 int gasnett_print_backtrace(int fd) {
     return &gasnett_backtrace_user && gasnett_backtrace_user.fnp ? gasnett_backtrace_user.fnp(fd) : 1;
 }
-/* A fatal error calls it, so a word that is neither yes nor no must not be one. */
+/* gasnett_getenv_yesno_withdefault() calls fatal() at any other word, and fatal() calls this. */
 static bool is_yes(const char *name) {
     const char *value = getenv(name);
     return value && (*value == '1' || *value == 'y' || *value == 'Y');

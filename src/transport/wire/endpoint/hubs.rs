@@ -61,8 +61,8 @@ impl Hubs {
 }
 
 impl State {
-    /// Whether a packet goes to a peer. A lost peer is sent word of the use of its slots only, and
-    /// a dead one what the hub in this process says to the one there.
+    /// Whether a packet goes to a peer. A lost peer still gets the packets about the use of its
+    /// slots. A dead peer still gets the packets of the hub in this process to the hub there.
     pub(super) fn may_send(&self, to: u32, packet: &Packet) -> bool {
         match packet {
             Packet::Relayed(_) => !self.is_lost(to),
